@@ -1,0 +1,41 @@
+# Everything this repository can do for itself. `make help` lists it.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test test-all check format bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+setup: $(STAMP)  ## create .venv and install everything into it
+
+check: $(STAMP)  ## format, lint, import layers, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/pyrefly check
+
+test: check  ## all checks and the test suite (under ten minutes on two cores)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+test-all: check  ## the same with the long runs
+	$(BIN)/python -m pytest -n $(JOBS)
+
+format: $(STAMP)  ## format the code and apply safe lint fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)  ## print every benchmark table
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+clean:  ## remove the environment and all caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis report docs/_build

@@ -1,0 +1,209 @@
+"""`Architecture`: which attention network is meant, and nothing else.
+
+Pure Python, so that a command which only counts starts fast.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Literal, get_args
+
+from neuromanifold.errors import ArchitectureError
+
+Attention = Literal["lightning", "softmax"]
+Skip = Literal["none", "residual", "inner"]
+Mask = Literal["none", "causal"]
+Readout = Literal["logits", "probabilities", "decisions"]
+
+READOUTS: tuple[Readout, ...] = get_args(Readout)
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A deep attention network without its weights (def-1, def-2, eq-15).
+
+    Layer i (1-based) maps width `widths[i-1]` to `widths[i]` with query/key rank `ranks[i-1]`. Tokens
+    are columns: an input has shape `(widths[0], tokens)`. Token i attends to token j with weight
+    `(K x_j)·(Q x_i)`; softmax normalises it over j at the given temperature, and the causal mask
+    keeps j ≤ i.
+
+    Attributes:
+        widths: d_0, …, d_l: one more than there are layers.
+        ranks: a_1, …, a_l.
+        tokens: the number t of tokens.
+        attention: `lightning` (no normalisation) or `softmax`.
+        heads: the number of heads, the same in every layer.
+        value_ranks: None, or one rank v_i a layer, which factors every head's value map as O_h V_h.
+        skip: `none`; `residual`, X + φ(X); or `inner`, Σ_h V_h (X + X P_h), P_h the weights.
+        mask: `none` or `causal`.
+        temperature: the softmax temperature.
+    """
+
+    widths: tuple[int, ...]
+    ranks: tuple[int, ...]
+    tokens: int
+    attention: Attention = "lightning"
+    heads: int = 1
+    value_ranks: tuple[int, ...] | None = None
+    skip: Skip = "none"
+    mask: Mask = "none"
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "widths", _sizes("widths", self.widths))
+        object.__setattr__(self, "ranks", _sizes("ranks", self.ranks))
+        if len(self.widths) < 2:
+            raise ArchitectureError(
+                f"widths must list at least two sizes, input and output; got {list(self.widths)}"
+            )
+        _one_per_layer("ranks", self.ranks, self.widths)
+        object.__setattr__(self, "tokens", _size("tokens", self.tokens))
+        object.__setattr__(self, "heads", _size("heads", self.heads))
+        if self.value_ranks is not None:
+            object.__setattr__(self, "value_ranks", _sizes("value_ranks", self.value_ranks))
+            _one_per_layer("value_ranks", self.value_ranks, self.widths)
+        _word("attention", self.attention, get_args(Attention))
+        _word("skip", self.skip, get_args(Skip))
+        _word("mask", self.mask, get_args(Mask))
+        object.__setattr__(self, "temperature", _temperature(self.temperature, self.attention))
+        if self.skip == "residual" and len(set(self.widths)) > 1:
+            raise ArchitectureError(
+                "the residual skip X + φ(X) needs equal widths; "
+                f"got widths {list(self.widths)}: make them equal or use skip 'inner'"
+            )
+
+    @property
+    def depth(self) -> int:
+        """The number l of layers."""
+        return len(self.ranks)
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters, Σ_i d_{i-1}(2 a_i + d_i) for one head without factors (def-3).
+
+        >>> Architecture(widths=(4, 2, 3), ranks=(2, 2), tokens=3).parameters
+        38
+        """
+        return sum(math.prod(shape) for layer in self.shapes for shape in layer.values())
+
+    @property
+    def shapes(self) -> tuple[dict[str, tuple[int, int, int]], ...]:
+        """For each layer the shape (head, row, column) of each of its weight tensors, by name."""
+        layers = []
+        for i, a in enumerate(self.ranks):
+            H, d, d_next = self.heads, self.widths[i], self.widths[i + 1]
+            layer = {"query": (H, a, d), "key": (H, a, d)}
+            if self.value_ranks is None:
+                layer["value"] = (H, d_next, d)
+            else:
+                v = self.value_ranks[i]
+                layer |= {"value": (H, v, d), "output": (H, d_next, v)}
+            layers.append(layer)
+        return tuple(layers)
+
+    @property
+    def name(self) -> str:
+        """A short readable name.
+
+        >>> Architecture((3, 3, 3), (2, 2), 3, "softmax", heads=2, mask="causal").name
+        'softmax 3-3-3 ranks 2,2 tokens 3 heads 2 causal'
+        """
+        words = [
+            self.attention,
+            "-".join(map(str, self.widths)),
+            "ranks " + ",".join(map(str, self.ranks)),
+            f"tokens {self.tokens}",
+        ]
+        if self.heads > 1:
+            words.append(f"heads {self.heads}")
+        if self.value_ranks is not None:
+            words.append("value-ranks " + ",".join(map(str, self.value_ranks)))
+        if self.skip != "none":
+            words.append(f"{self.skip}-skip")
+        if self.mask != "none":
+            words.append(self.mask)
+        if self.temperature != 1:
+            words.append(f"temperature {self.temperature:g}")
+        return " ".join(words)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form, as a dictionary with every field."""
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+        }
+
+    def to_json(self) -> str:
+        """The JSON form, as text."""
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: object) -> "Architecture":
+        """The architecture with this JSON form; fields left out take their defaults."""
+        if not isinstance(data, Mapping):
+            raise ArchitectureError(
+                f"an architecture is a JSON object with its fields; got {type(data).__name__}"
+            )
+        known = [field.name for field in fields(cls)]
+        unknown = [str(key) for key in data if key not in known]
+        if unknown:
+            raise ArchitectureError(
+                f"unknown architecture field {unknown[0]!r}; the fields are {', '.join(known)}"
+            )
+        missing = [key for key in ("widths", "ranks", "tokens") if key not in data]
+        if missing:
+            raise ArchitectureError(f"the architecture lacks its field {missing[0]!r}; add it")
+        return cls(**data)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Architecture":
+        """The architecture with this JSON text."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise ArchitectureError(f"the architecture is not valid JSON: {error}") from None
+
+
+def _size(field: str, value: object) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArchitectureError(f"{field} must be a whole number; got {value!r}")
+    size = value.__index__()
+    if size < 1:
+        raise ArchitectureError(f"{field} must be at least 1; got {size}")
+    return size
+
+
+def _sizes(field: str, values: object) -> tuple[int, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise ArchitectureError(f"{field} must be a list of whole numbers; got {values!r}")
+    return tuple(_size(f"{field}[{i}]", value) for i, value in enumerate(values))
+
+
+def _one_per_layer(field: str, values: tuple[int, ...], widths: tuple[int, ...]) -> None:
+    layers = len(widths) - 1
+    if len(values) != layers:
+        raise ArchitectureError(
+            f"{field} must list one number for each of the {layers} layers that widths "
+            f"{list(widths)} describe; got {len(values)}: {list(values)}"
+        )
+
+
+def _word(field: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ArchitectureError(f"{field} must be one of {', '.join(known)}; got {value!r}")
+
+
+def _temperature(value: object, attention: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ArchitectureError(f"temperature must be a number; got {value!r}")
+    if not (math.isfinite(value) and value > 0):
+        raise ArchitectureError(f"temperature must be positive and finite; got {value}")
+    if attention == "lightning" and value != 1:
+        raise ArchitectureError(
+            f"temperature belongs to softmax attention; got {value} with lightning: leave it out"
+        )
+    return float(value)
