@@ -23,10 +23,10 @@ READOUTS: tuple[Readout, ...] = get_args(Readout)
 class Architecture:
     """A deep attention network without its weights (def-1, def-2, eq-15).
 
-    Layer i (1-based) maps width `widths[i-1]` to `widths[i]` with query/key rank `ranks[i-1]`. Tokens
-    are columns: an input has shape `(widths[0], tokens)`. Token i attends to token j with weight
-    `(K x_j)·(Q x_i)`; softmax normalises it over j at the given temperature, and the causal mask
-    keeps j ≤ i.
+    Layer i (1-based) maps width `widths[i-1]` to `widths[i]` with query/key rank `ranks[i-1]`.
+    Tokens are columns: an input has shape `(widths[0], tokens)`. Token i attends to token j with
+    weight `(K x_j)·(Q x_i)`; softmax normalises it over j at the given temperature, and the causal
+    mask keeps j ≤ i.
 
     Attributes:
         widths: d_0, …, d_l: one more than there are layers.

@@ -61,11 +61,9 @@ class PrimeField:
     def reduce(self, x: Residues) -> Residues:
         """The balanced residue of integers |x| ≤ 2^53 held in floats.
 
-        x/p is off by a relative 2^-53, so by less than 2^53/p · 2^-53 < 1 in absolute terms: rint may
-        miss the nearest integer only when x/p lies within 1/p of a half-integer. Then x − q p, which
-        is exact since both terms and the result are integers below 2^53 + p ≤ 2^54 with the result
-        below p, lies outside the balanced range by at most one unit. A second pass on such small
-        numbers, where x/p is accurate to 2^-53, brings it inside.
+        x/p is off by a relative 2^-53, so by less than 2^53/p · 2^-53 = 1/p in absolute terms: rint
+        misses the nearest integer only when x/p lies within 1/p of a half-integer. Then x − q p
+        lies outside the balanced range by a unit, and one more step of p brings it inside.
         """
         p = float(self.modulus)
         once = x - np.rint(x / p) * p

@@ -1,0 +1,168 @@
+"""`Weights`: the tensors of a network, as a pytree, with the architecture they belong to."""
+
+from collections.abc import Iterator
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Shaped
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArgumentError, WeightsError
+
+Numeric = Array | np.ndarray
+Tensor = Shaped[Numeric, "head _ _"]
+
+
+class Layer(eqx.Module):
+    """The tensors of one layer; the leading axis counts the heads.
+
+    Attributes:
+        query: Q, shape (H, a, d).
+        key: K, shape (H, a, d).
+        value: V, shape (H, d', d), or (H, v, d) when the value map is factored.
+        output: O, shape (H, d', v), or None: the value map of a head is then O V.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    output: Tensor | None = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors by name, in the order of the weights file."""
+        named = {"query": self.query, "key": self.key, "value": self.value}
+        return named if self.output is None else {**named, "output": self.output}
+
+    def attention_matrices(self) -> Shaped[Numeric, "head d d"]:
+        """A = Kᵀ Q of every head (eq-3)."""
+        return self.key.swapaxes(-1, -2) @ self.query
+
+    def value_maps(self) -> Shaped[Numeric, "head d_next d"]:
+        """V of every head, or O V when it is factored."""
+        return self.value if self.output is None else self.output @ self.value
+
+
+class Weights(eqx.Module):
+    """The weights W of a network (def-1, def-2).
+
+    The shapes are checked on construction, and not when JAX rebuilds the tree, so that the same
+    class carries batches, tangent vectors and tracers.
+
+    Attributes:
+        layers: one `Layer` for each layer of the architecture.
+        architecture: the network that these are weights of (static).
+    """
+
+    layers: tuple[Layer, ...]
+    architecture: Architecture = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        wanted = self.architecture.shapes
+        if len(self.layers) != len(wanted):
+            raise WeightsError(
+                f"{self.architecture.name} has {len(wanted)} layers; got {len(self.layers)}"
+            )
+        for i, (layer, shapes) in enumerate(zip(self.layers, wanted, strict=True)):
+            came = {name: tuple(tensor.shape) for name, tensor in layer.tensors().items()}
+            for name in sorted(shapes.keys() | came.keys()):
+                if shapes.get(name) != came.get(name):
+                    raise WeightsError(
+                        f"layers.{i}.{name} of {self.architecture.name} must have shape "
+                        f"{shapes.get(name, 'none (leave it out)')}; "
+                        f"got {came.get(name, 'nothing')}"
+                    )
+
+    @classmethod
+    def from_tensors(
+        cls, architecture: Architecture, tensors: list[dict[str, np.ndarray]]
+    ) -> "Weights":
+        """Weights from one dictionary of named tensors a layer."""
+        return cls(tuple(Layer(**layer) for layer in tensors), architecture)
+
+    def named_tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Every tensor with its name `layers.0.query`, …, in the order of the weights file."""
+        for i, layer in enumerate(self.layers):
+            for name, tensor in layer.tensors().items():
+                yield f"layers.{i}.{name}", tensor
+
+    def flatten(self) -> np.ndarray:
+        """All entries as one vector, tensor by tensor in the order of `named_tensors`."""
+        return np.concatenate([np.asarray(tensor).ravel() for _, tensor in self.named_tensors()])
+
+
+def unflatten(architecture: Architecture, vector: np.ndarray) -> Weights:
+    """The weights whose `flatten` is `vector`."""
+    vector = np.asarray(vector)
+    if vector.shape != (architecture.parameters,):
+        raise WeightsError(
+            f"{architecture.name} has {architecture.parameters} parameters; "
+            f"got a vector of shape {vector.shape}"
+        )
+    tensors: list[dict[str, np.ndarray]] = []
+    start = 0
+    for shapes in architecture.shapes:
+        layer = {}
+        for name, shape in shapes.items():
+            size = int(np.prod(shape))
+            layer[name] = vector[start : start + size].reshape(shape)
+            start += size
+        tensors.append(layer)
+    return Weights.from_tensors(architecture, tensors)
+
+
+def random_weights(
+    architecture: Architecture, seed: int, *, dtype: type[np.floating] = np.float64
+) -> Weights:
+    """Normal weights, each tensor scaled by one over the root of the size it sums over.
+
+    So the entries of Q x, K x, V x keep the size of those of x; queries and keys are scaled once
+    more by a^(−1/4), which keeps the attention weights (K x_j)·(Q x_i) of that size too.
+    """
+    generator = _generator(seed)
+    layers = []
+    for i, shapes in enumerate(architecture.shapes):
+        a = architecture.ranks[i]
+        layer = {}
+        for name, shape in shapes.items():
+            scale = shape[2] ** -0.5 * (a**-0.25 if name in ("query", "key") else 1.0)
+            layer[name] = (scale * generator.standard_normal(shape)).astype(dtype)
+        layers.append(layer)
+    return Weights.from_tensors(architecture, layers)
+
+
+def conditioned_weights(
+    architecture: Architecture,
+    seed: int,
+    *,
+    condition: float = 2.0,
+    dtype: type[np.floating] = np.float64,
+) -> Weights:
+    """Weights whose every matrix has singular values spread evenly over [1/√κ, √κ], κ `condition`.
+
+    Random orthogonal factors around fixed singular values: no matrix is close to a smaller rank, so
+    these are the weights to measure rounding errors on.
+    """
+    if not condition >= 1:
+        raise ArgumentError(f"condition must be at least 1; got {condition}")
+    generator = _generator(seed)
+
+    def matrix(rows: int, columns: int) -> np.ndarray:
+        rank = min(rows, columns)
+        left = np.linalg.qr(generator.standard_normal((rows, rank)))[0]
+        right = np.linalg.qr(generator.standard_normal((columns, rank)))[0]
+        return (left * np.geomspace(condition**0.5, condition**-0.5, rank)) @ right.T
+
+    layers = [
+        {
+            name: np.stack([matrix(rows, columns) for _ in range(heads)]).astype(dtype)
+            for name, (heads, rows, columns) in shapes.items()
+        }
+        for shapes in architecture.shapes
+    ]
+    return Weights.from_tensors(architecture, layers)
+
+
+def _generator(seed: int) -> np.random.Generator:
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ArgumentError(f"seed must be a whole number, 0 or larger; got {seed!r}")
+    return np.random.default_rng(seed)
