@@ -1,8 +1,8 @@
 """The networks: one JAX function for all architectures (def-1, def-2, eq-1, eq-2, eq-4, eq-15).
 
 Notation. X is d × t, one token a column. Head h of a layer has A_h = K_hᵀ Q_h, and token i attends
-to token j with the score s_ji = (K_h x_j)·(Q_h x_i), so the scores are the t × t matrix Xᵀ A_h X and
-a layer is Σ_h V_h X P_h, where P_h is
+to token j with the score s_ji = (K_h x_j)·(Q_h x_i), so the scores are the t × t matrix Xᵀ A_h X
+and a layer is Σ_h V_h X P_h, where P_h is
 
     lightning:  the scores, with 0 for j > i under the causal mask;
     softmax:    the scores over the temperature, softmax down each column (over j ≤ i if causal).

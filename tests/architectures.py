@@ -1,0 +1,87 @@
+"""The one table of networks: a new kind of network is one row, and meets every law."""
+
+from neuromanifold.architecture import Architecture
+
+ARCHITECTURES = tuple(
+    Architecture(**fields)
+    for fields in (
+        {"widths": (3, 2), "ranks": (2,), "tokens": 3},
+        {"widths": (3, 3), "ranks": (1,), "tokens": 2},
+        {"widths": (2, 3), "ranks": (4,), "tokens": 2},
+        {"widths": (1, 1), "ranks": (1,), "tokens": 1},
+        {"widths": (4, 2, 3), "ranks": (2, 2), "tokens": 3},
+        {"widths": (2, 4, 2), "ranks": (2, 2), "tokens": 3},
+        {"widths": (3, 3, 3), "ranks": (1, 2), "tokens": 3},
+        {"widths": (2, 3, 2, 2), "ranks": (2, 1, 2), "tokens": 2},
+        {"widths": (3, 3), "ranks": (2,), "tokens": 3, "attention": "softmax"},
+        {"widths": (3, 2, 4), "ranks": (2, 3), "tokens": 3, "attention": "softmax"},
+        {
+            "widths": (3, 3, 3),
+            "ranks": (2, 2),
+            "tokens": 4,
+            "attention": "softmax",
+            "temperature": 0.5,
+        },
+        {"widths": (3, 3), "ranks": (3,), "tokens": 3, "heads": 2},
+        {"widths": (4, 4), "ranks": (3,), "tokens": 3, "heads": 3},
+        {"widths": (4, 3, 2), "ranks": (2, 2), "tokens": 2, "heads": 2},
+        {"widths": (3, 3, 3), "ranks": (3, 4), "tokens": 2, "heads": 3},
+        {"widths": (3, 3), "ranks": (2,), "tokens": 3, "heads": 2, "attention": "softmax"},
+        {"widths": (3, 4), "ranks": (2,), "tokens": 3, "value_ranks": (2,)},
+        {"widths": (3, 3, 2), "ranks": (2, 2), "tokens": 3, "value_ranks": (2, 3)},
+        {"widths": (4, 4), "ranks": (4,), "tokens": 2, "heads": 4, "value_ranks": (3,)},
+        {
+            "widths": (3, 3),
+            "ranks": (2,),
+            "tokens": 3,
+            "heads": 2,
+            "value_ranks": (2,),
+            "attention": "softmax",
+        },
+        {"widths": (3, 3, 3), "ranks": (2, 2), "tokens": 3, "skip": "residual"},
+        {
+            "widths": (2, 2, 2),
+            "ranks": (2, 1),
+            "tokens": 3,
+            "skip": "residual",
+            "attention": "softmax",
+        },
+        {"widths": (3, 2, 3), "ranks": (2, 2), "tokens": 3, "skip": "inner"},
+        {
+            "widths": (3, 2, 3),
+            "ranks": (2, 2),
+            "tokens": 3,
+            "skip": "inner",
+            "attention": "softmax",
+        },
+        {"widths": (3, 3), "ranks": (3,), "tokens": 3, "skip": "inner", "heads": 3},
+        {"widths": (3, 3, 3), "ranks": (2, 2), "tokens": 3, "mask": "causal"},
+        {
+            "widths": (3, 3, 3),
+            "ranks": (2, 2),
+            "tokens": 3,
+            "mask": "causal",
+            "attention": "softmax",
+        },
+        {
+            "widths": (3, 3, 3),
+            "ranks": (3, 3),
+            "tokens": 3,
+            "mask": "causal",
+            "heads": 2,
+            "skip": "residual",
+            "value_ranks": (3, 3),
+        },
+        {
+            "widths": (3, 2, 3),
+            "ranks": (4, 2),
+            "tokens": 4,
+            "attention": "softmax",
+            "mask": "causal",
+            "heads": 2,
+            "skip": "inner",
+            "value_ranks": (2, 2),
+            "temperature": 2.0,
+        },
+    )
+)

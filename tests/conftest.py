@@ -1,0 +1,13 @@
+import pytest
+from hypothesis import settings
+
+from architectures import ARCHITECTURES
+
+settings.register_profile("neuromanifold", deadline=None, derandomize=True, max_examples=25)
+settings.load_profile("neuromanifold")
+
+
+@pytest.fixture(params=ARCHITECTURES, ids=lambda architecture: architecture.name)
+def architecture(request):
+    """Every network of the table, one after another."""
+    return request.param
