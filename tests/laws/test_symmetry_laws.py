@@ -21,7 +21,15 @@ ACTING = [
     for case in CASES
     if not isinstance(case.values[1], HeadMixing) or case.values[1].integrates(case.values[0])
 ]
-SEEDS = range(3)
+SEEDS = range(2)
+
+at_inputs = jax.jit(jax.vmap(attention, in_axes=(None, 0)))
+
+
+@jax.jit
+def images(weights, tangents, X):
+    """The differential of W ↦ φ_W(X), applied to each of the tangent vectors."""
+    return jax.vmap(lambda v: jax.jvp(lambda w: attention(w, X), (weights,), (v,))[1])(tangents)
 
 
 def outputs(weights, seed):
@@ -31,7 +39,7 @@ def outputs(weights, seed):
         (3, architecture.widths[0], architecture.tokens)
     )
     with jax.enable_x64(True):
-        return np.stack([np.asarray(attention(weights, X)) for X in inputs])
+        return np.asarray(at_inputs(weights, inputs))
 
 
 @pytest.mark.parametrize(("architecture", "family"), ACTING)
@@ -91,10 +99,8 @@ def test_generators_lie_in_the_kernel_of_the_jacobian(architecture, family):
         return
     with jax.enable_x64(True):
         stacked = jax.tree.map(lambda *parts: np.stack(parts), *tangents)
-        push = jax.vmap(lambda v: jax.jvp(lambda w: attention(w, X), (weights,), (v,))[1])
-        images = np.asarray(push(stacked))
-        size = np.linalg.norm(attention(weights, X))
-    assert np.abs(images).max() <= 1e-11 * max(1.0, size)
+        moved = np.asarray(images(weights, stacked, X))
+    assert np.abs(moved).max() <= 1e-11 * max(1.0, np.abs(outputs(weights, 1)).max())
 
 
 @pytest.mark.parametrize(("architecture", "family"), CASES)
