@@ -61,7 +61,7 @@ def test_a_wrong_shape_is_named():
         Weights((Layer(layer.query, layer.key, np.zeros((2, 3, 3))),), NETWORK)
     with pytest.raises(WeightsError, match="has 1 layers; got 2"):
         Weights((layer, layer), NETWORK)
-    with pytest.raises(WeightsError, match=r"layers.0.output .* leave it out"):
+    with pytest.raises(WeightsError, match=r"layers.0.output .* be left out; got"):
         Weights((Layer(layer.query, layer.key, layer.value, np.zeros((2, 2, 2))),), NETWORK)
 
 

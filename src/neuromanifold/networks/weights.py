@@ -66,9 +66,9 @@ class Weights(eqx.Module):
             came = {name: tuple(tensor.shape) for name, tensor in layer.tensors().items()}
             for name in sorted(shapes.keys() | came.keys()):
                 if shapes.get(name) != came.get(name):
+                    wanted_here = f"have shape {shapes[name]}" if name in shapes else "be left out"
                     raise WeightsError(
-                        f"layers.{i}.{name} of {self.architecture.name} must have shape "
-                        f"{shapes.get(name, 'none (leave it out)')}; "
+                        f"layers.{i}.{name} of {self.architecture.name} must {wanted_here}; "
                         f"got {came.get(name, 'nothing')}"
                     )
 
@@ -147,10 +147,10 @@ def conditioned_weights(
     generator = _generator(seed)
 
     def matrix(rows: int, columns: int) -> np.ndarray:
-        rank = min(rows, columns)
+        rank, sign = min(rows, columns), generator.choice([-1.0, 1.0])
         left = np.linalg.qr(generator.standard_normal((rows, rank)))[0]
         right = np.linalg.qr(generator.standard_normal((columns, rank)))[0]
-        return (left * np.geomspace(condition**0.5, condition**-0.5, rank)) @ right.T
+        return sign * (left * np.geomspace(condition**0.5, condition**-0.5, rank)) @ right.T
 
     layers = [
         {

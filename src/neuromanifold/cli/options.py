@@ -1,0 +1,83 @@
+"""The options that describe a network, shared by all commands that take one."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArchitectureError
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="print the answer as JSON")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class NetworkOptions:
+    """The fields of an architecture, as words of the command line."""
+
+    widths: Annotated[str | None, Parameter(help="widths d_0,…,d_l, e.g. 4,2,3")] = None
+    ranks: Annotated[str | None, Parameter(help="query/key ranks a_1,…,a_l, e.g. 2,2")] = None
+    tokens: Annotated[str | None, Parameter(help="the number t of tokens")] = None
+    attention: Annotated[str, Parameter(help="lightning or softmax")] = "lightning"
+    heads: Annotated[str, Parameter(help="heads in every layer")] = "1"
+    value_ranks: Annotated[
+        str | None, Parameter(help="ranks v_1,…,v_l: factor the value maps as O V")
+    ] = None
+    skip: Annotated[str, Parameter(help="none, residual or inner")] = "none"
+    mask: Annotated[str, Parameter(help="none or causal")] = "none"
+    temperature: Annotated[str, Parameter(help="softmax temperature")] = "1"
+
+    @property
+    def given(self) -> bool:
+        """Whether any size was given."""
+        return not (self.widths is None and self.ranks is None and self.tokens is None)
+
+    def architecture(self) -> Architecture:
+        """The network these options describe."""
+        return Architecture(
+            widths=_numbers("widths", _needed("widths", self.widths)),
+            ranks=_numbers("ranks", _needed("ranks", self.ranks)),
+            tokens=_number("tokens", _needed("tokens", self.tokens)),
+            attention=self.attention,  # pyrefly: ignore[bad-argument-type]  # checked there
+            heads=_number("heads", self.heads),
+            value_ranks=_numbers("value-ranks", self.value_ranks) if self.value_ranks else None,
+            skip=self.skip,  # pyrefly: ignore[bad-argument-type]  # checked there
+            mask=self.mask,  # pyrefly: ignore[bad-argument-type]  # checked there
+            temperature=_real("temperature", self.temperature),
+        )
+
+
+DEFAULT_NETWORK = NetworkOptions()
+
+
+def _needed(option: str, value: str | None) -> str:
+    if value is None:
+        raise ArchitectureError(
+            f"--{option} is missing; a network is given by --widths, --ranks and --tokens, "
+            "for instance --widths 4,2,3 --ranks 2,2 --tokens 3"
+        )
+    return value
+
+
+def _number(option: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ArchitectureError(f"--{option} must be a whole number; got {text!r}") from None
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ArchitectureError(
+            f"--{option} must be whole numbers with commas between them, like 4,2,3; got {text!r}"
+        ) from None
+
+
+def _real(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArchitectureError(f"--{option} must be a number; got {text!r}") from None

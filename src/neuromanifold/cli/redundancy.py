@@ -1,0 +1,19 @@
+"""`neuromanifold redundancy`: how many parameters a network has too many, and why."""
+
+from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions
+from neuromanifold.cli.output import columns, print_json, print_lines
+
+
+def redundancy(network: NetworkOptions = DEFAULT_NETWORK, *, json: Json = False) -> None:
+    """Parameters against dimension, and what the difference is made of.
+
+    Example: neuromanifold redundancy --widths 8,8,8 --ranks 8,8 --tokens 4
+    """
+    from neuromanifold.dimension.redundancy import redundancy as count
+
+    answer = count(network.architecture())
+    if json:
+        print_json(answer.to_dict())
+        return
+    rows = [(str(share.dimension), share.name, share.meaning) for share in answer.shares]
+    print_lines(str(answer), *(columns(rows) if rows else []))

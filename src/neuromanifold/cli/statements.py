@@ -1,0 +1,33 @@
+"""`neuromanifold statements`: the registry of what is claimed, and how it is known."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.cli.options import Json
+from neuromanifold.cli.output import columns, print_json, print_lines
+
+
+def statements(
+    id: Annotated[str | None, Parameter(help="one statement, e.g. thm-3.7")] = None,  # noqa: A002
+    *,
+    json: Json = False,
+) -> None:
+    """List the statements behind every answer, or show one.
+
+    Example: neuromanifold statements thm-3.7
+    """
+    from neuromanifold.statements import STATEMENTS, get
+
+    chosen = list(STATEMENTS) if id is None else [get(id)]
+    if json:
+        print_json([statement.to_dict() for statement in chosen])
+    elif id is None:
+        print_lines(*columns([(s.id, s.kind, s.status, s.title) for s in chosen]))
+    else:
+        (one,) = chosen
+        lines = [f"{one.id}: {one.title} ({one.kind}, {one.status}; {one.source})", one.claim]
+        if one.correction:
+            lines.append(f"Correction: {one.correction}")
+        lines.extend(f"Needs: {hypothesis}" for hypothesis in one.hypotheses)
+        print_lines(*lines)
