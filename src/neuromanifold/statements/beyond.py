@@ -178,7 +178,7 @@ STATEMENTS = (
     Statement(
         id="whitney-umbrella",
         title="a slice that is Whitney's umbrella",
-        claim="One layer with d = d' = 2, a = 1 is the set of pairs of binary quadratic forms "
+        claim="One layer with d = a = 2, d' = 1 is the set of pairs of binary quadratic forms "
         "with a common real factor; in the slice x² − s y², b xy + c y² it is c² = s b², singular "
         "along b = c = 0, of which s < 0 lies in the Zariski closure only.",
         kind="result",

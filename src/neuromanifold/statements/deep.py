@@ -179,7 +179,7 @@ STATEMENTS = (
     Statement(
         id="fig-1",
         title="a slice of the neuromanifold",
-        claim="In a three-dimensional slice, one layer with d = d' = 2, a = 1 and two tokens "
+        claim="In a three-dimensional slice, one layer with d = a = 2, d' = 1 and two tokens "
         "(dimension 5) is a surface with a singular line, part of which lies in the Zariski "
         "closure only.",
         kind="figure",

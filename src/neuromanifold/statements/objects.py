@@ -83,7 +83,7 @@ STATEMENTS = (
         id="ambient",
         title="the ambient dimension",
         claim="The homogeneous polynomial maps of degree 3^l from d_0 × t to d_l × t matrices "
-        "form a space of dimension t·d_l·C(t·d_0 + 3^l − 1, 3^l); for widths 2, 2 and two tokens "
+        "form a space of dimension t·d_l·C(t·d_0 + 3^l − 1, 3^l); for widths 2, 1 and two tokens "
         "it is 40.",
         kind="result",
         status="theorem",
