@@ -24,7 +24,7 @@ Symmetric parts. Where the function shows only N = M_i + M_iᵀ, c_i is replaced
 σ r_{i-1} − σ(σ−1)/2 of the symmetric forms of rank at most σ = min(2 α_i, r_{i-1}) on U_{i-1}. The
 rows of N span what rows and columns of M_i span, so the w_i stay.
 
-Factored value maps (value-ranks) change nothing but the r_i. Inside the network O_i enters only as
+Factored value maps (factored-values) change nothing but the r_i. Inside the network O_i enters only as
 O_iᵀ A_{i+1} O_i and V_{i+1} O_i; with v_i < d_i and an injective O_i these are again any form of
 rank at most a_{i+1} and any map on R^{v_i}: a width v_i. With v_i ≥ d_i the product O_i V_i is any
 matrix. In the last layer the rank of L is at most r_l = min(r_{l-1}, d_l, v_l), the third line
@@ -39,7 +39,7 @@ from neuromanifold.statements import Facts, applies, get
 
 
 def virtual_dimension(facts: Facts, symmetric_from: int | None = None) -> int:
-    """The dimension of the set of virtual weights (M, L) (all-widths, value-ranks).
+    """The dimension of the set of virtual weights (M, L) (all-widths, factored-values).
 
     Args:
         facts: the sizes of a network with one head.
@@ -85,7 +85,7 @@ def virtual_upper_bound(architecture: Architecture) -> int | None:
     - the symmetric parts only, where every score is vᵀ M_i v (see `_symmetric_from`);
     - lightning without skip: G_i is homogeneous in every M_j, so the l-dimensional torus of
       rescalings (eq-13) acts on (M, L) with the same function, mask or not; it acts freely where
-      no M_i (or no symmetric part) and not L vanishes, so l dimensions are lost.
+      neither L nor any M_i (or symmetric part) vanishes, so l dimensions are lost.
     """
     facts = Facts.of(architecture)
     if not applies(get("virtual-bound"), facts):
@@ -103,12 +103,12 @@ def rescalings(facts: Facts) -> int:
 def _symmetric_from(facts: Facts) -> int | None:
     """The first layer whose scores see only the symmetric part of its form; None if there is none.
 
-    A single token has the one score xᵀ M x in every layer. Without mask and skip, a lightning
-    layer j with rank A_j = 1, A_j = k qᵀ, has the output (V X Xᵀ k)(qᵀ X): all its tokens are
-    multiples of one vector, v yᵀ. The next layer makes V v (yᵀ y)(vᵀ A v) yᵀ of it, again such a
-    matrix, so from then on a form is seen only through its values vᵀ A v. Softmax normalises them
-    away only for one token, a mask or a skip changes yᵀ into something that is not parallel, so
-    there the forms count in full.
+    A single token has the one score xᵀ M x in every layer. With more tokens, take a lightning
+    layer j without mask and skip whose form has rank one, M_j = k qᵀ. Its weights Gᵀ Xᵀ k qᵀ X G
+    have rank one, hence its output too: all its tokens are multiples of one vector, v yᵀ. The next
+    layer makes V v (yᵀ y)(vᵀ A v) yᵀ of it, again such a matrix, so from then on a form is seen
+    only through its values vᵀ A v. Softmax, a mask or a skip breaks the rank-one weights, so there
+    the forms count in full.
     """
     if facts.attention == "softmax":
         return None

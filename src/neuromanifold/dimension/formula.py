@@ -3,8 +3,7 @@
 The value comes from the most specific statement whose hypotheses the network meets. Its status is
 `theorem` when the network also meets the hypotheses of the theorem about fibers that makes the
 count a proof (thm-3.2, thm-3.7 or thm-3.9), and `conjecture` otherwise. Where no statement applies
-there is no
-value: the answer is `none`, never a guess.
+there is no value: the answer is `none`, never a guess.
 """
 
 from dataclasses import dataclass

@@ -45,8 +45,8 @@ def _layer(architecture: Architecture, layer: int) -> int | None:
         return H * pairs
     d, d_out = architecture.widths[layer : layer + 2]
     D = pairs - 1
-    # H · min(D, s − H), s = d d' + d², grows up to H = s − D as H D, and from there on falls if
-    # H > s/2 and grows otherwise. So the largest value for at most H heads is found at one of three.
+    # H · min(D, s − H), s = d d' + d², grows as H D up to H = s − D; from there on it grows below
+    # H = s/2 and falls above. So its largest value for at most H heads is found at one of three.
     s = d * d_out + d * d
     space = d * d_out * d * (d + 1) // 2
     counts = [h * min(D, s - h) for h in (min(H, s - D), min(H, s // 2), H)]

@@ -50,7 +50,7 @@ STATEMENTS = (
         hypotheses=(ONE_HEAD, NOT_RESIDUAL),
     ),
     Statement(
-        id="value-ranks",
+        id="factored-values",
         title="factored value maps",
         claim="A factor v_i < d_i inside the network acts as a width v_i. In the last layer it "
         "bounds the rank of L by some ρ, and the neuromanifold is that of output width ρ, "

@@ -12,7 +12,6 @@ PENDING: dict[str, Topic] = {
     "field-rank": "exact",
     "softmax-exact": "exact",
     "readouts": "exact",
-    "eq-6": "fibers",
     "thm-3.2": "fibers",
     "thm-3.4": "fibers",
     "cor-a.1": "fibers",
