@@ -1,0 +1,189 @@
+"""What goes beyond the paper: all widths, one token, masks, skips, heads, exactness, redundancy."""
+
+from neuromanifold.statements.hypotheses import (
+    CAUSAL_MASK,
+    EQUAL_WIDTHS,
+    FULL_VALUES,
+    HEADS_FILL_WIDTHS,
+    INNER_SKIP,
+    LIGHTNING,
+    NO_MASK,
+    NO_SKIP,
+    NOT_RESIDUAL,
+    ONE_HEAD,
+    ONE_LAYER,
+    ONE_TOKEN,
+    OUTPUTS_AT_LEAST_TWO,
+    RESIDUAL_SKIP,
+    SEVERAL_HEADS,
+    SOFTMAX,
+    in_deep_networks,
+    only_with,
+    tokens_at_least,
+)
+from neuromanifold.statements.statement import Statement
+
+_OURS = "this project"
+
+STATEMENTS = (
+    Statement(
+        id="all-widths",
+        title="the dimension for every width and rank",
+        claim="The dimension is that of the virtual weights (flags of row spaces, forms of bounded "
+        "rank on them, one linear map, less what they do not see of the flags), for lightning less "
+        "the l rescalings, and with only the symmetric parts of the forms counted after a layer of "
+        "rank one.",
+        kind="result",
+        status="conjecture",
+        source=_OURS,
+        hypotheses=(ONE_HEAD, NO_SKIP, NO_MASK, tokens_at_least(2)),
+    ),
+    Statement(
+        id="virtual-bound",
+        title="the virtual weights bound the dimension",
+        claim="The dimension is at most the number of dimensions of the virtual weights, less the "
+        "l rescalings for lightning without skip; where every score is the value of a form on one "
+        "vector, only its symmetric part counts.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(ONE_HEAD, NOT_RESIDUAL),
+    ),
+    Statement(
+        id="factored-values",
+        title="factored value maps",
+        claim="A factor v_i < d_i inside the network acts as a width v_i. In the last layer it "
+        "bounds the rank of L by some ρ, and the neuromanifold is that of output width ρ, "
+        "followed by an injective map of which ρ(d_l − ρ) dimensions are seen.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(ONE_HEAD, NOT_RESIDUAL),
+    ),
+    Statement(
+        id="one-token",
+        title="one token",
+        claim="With one token lightning sees only the symmetric parts of the forms, in every "
+        "layer; softmax is the linear map L, which has r(d_0 + d_l − r) dimensions, r the "
+        "smallest width.",
+        kind="result",
+        status="conjecture",
+        source=_OURS,
+        hypotheses=(ONE_HEAD, NO_SKIP, ONE_TOKEN),
+    ),
+    Statement(
+        id="causal-mask",
+        title="the causal mask",
+        claim="With the causal mask no layer of rank one collapses the later ones, as each token "
+        "sees another sum: the dimension is that of the virtual weights, for lightning less the l "
+        "rescalings.",
+        kind="result",
+        status="conjecture",
+        source=_OURS,
+        hypotheses=(ONE_HEAD, NO_SKIP, CAUSAL_MASK, tokens_at_least(2)),
+    ),
+    Statement(
+        id="inner-skip",
+        title="the inner skip",
+        claim="For V(X + XP) the dimension is that of the virtual weights: there are no "
+        "rescalings, and no layer of rank one collapses the later ones.",
+        kind="result",
+        status="conjecture",
+        source=_OURS,
+        hypotheses=(ONE_HEAD, INNER_SKIP, NO_MASK, tokens_at_least(2)),
+    ),
+    Statement(
+        id="residual-skip",
+        title="the residual skip",
+        claim="For X + φ(X) there is no inter-layer symmetry: the dimension is the sum over the "
+        "layers of the dimensions of the pairs (A_i, V_i), for lightning less l.",
+        kind="result",
+        status="conjecture",
+        source=_OURS,
+        correction="The paper expects the scaling symmetry to break; (λA, V/λ) leaves every "
+        "layer's function alone, so it stays.",
+        hypotheses=(ONE_HEAD, RESIDUAL_SKIP, NO_MASK, tokens_at_least(2), FULL_VALUES),
+    ),
+    Statement(
+        id="head-mixing",
+        title="several heads",
+        claim="Lightning heads mix continuously: the span of the A_h meets the matrices of rank at "
+        "most a in more than the A_h, which costs dimensions as soon as (d − a)² < H − 1. Softmax "
+        "heads do not mix. In deep networks of equal width d the layers add up, less (l − 1)d².",
+        kind="result",
+        status="conjecture",
+        source=_OURS,
+        correction="The paper expects only permutations of heads.",
+        hypotheses=(
+            SEVERAL_HEADS,
+            NO_SKIP,
+            tokens_at_least(2),
+            in_deep_networks(EQUAL_WIDTHS),
+            HEADS_FILL_WIDTHS,
+            only_with("lightning", NO_MASK),
+            only_with("lightning", OUTPUTS_AT_LEAST_TWO),
+        ),
+    ),
+    Statement(
+        id="redundancy",
+        title="redundancy",
+        claim="With all widths and ranks d there are 3d²l parameters and (l + 1)d² − l "
+        "dimensions: the ratio tends to 3 as l and d grow.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        correction="The paper prints the ratio 3/2, which is that of one layer.",
+        hypotheses=(LIGHTNING, ONE_HEAD, NO_SKIP, NO_MASK, tokens_at_least(3)),
+    ),
+    Statement(
+        id="sample-complexity",
+        title="dimension and samples",
+        claim="The number of samples needed to learn a function grows with the dimension of the "
+        "neuromanifold, not with the number of parameters.",
+        kind="result",
+        status="none",
+        source="sections 1 and 3.3",
+    ),
+    Statement(
+        id="field-rank",
+        title="a rank over a prime field is a proof",
+        claim="The rank of the Jacobian at any point of any prime field is at most the generic "
+        "rank, hence a proved lower bound of the dimension.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(LIGHTNING,),
+    ),
+    Statement(
+        id="softmax-exact",
+        title="exact ranks with softmax",
+        claim="If no non-trivial rational combination of the exponents is constant, the "
+        "exponentials are algebraically independent, so that random field elements in their place "
+        "give a proved lower bound of the dimension.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(SOFTMAX,),
+    ),
+    Statement(
+        id="readouts",
+        title="what an output shows",
+        claim="Probabilities over the output coordinates show exactly the differences of the "
+        "logits; decisions show them up to one positive constant. With one output coordinate both "
+        "are constant.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+    ),
+    Statement(
+        id="whitney-umbrella",
+        title="a slice that is Whitney's umbrella",
+        claim="One layer with d = a = 2, d' = 1 is the set of pairs of binary quadratic forms "
+        "with a common real factor; in the slice x² − s y², b xy + c y² it is c² = s b², singular "
+        "along b = c = 0, of which s < 0 lies in the Zariski closure only.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(LIGHTNING, ONE_LAYER, tokens_at_least(2)),
+    ),
+)

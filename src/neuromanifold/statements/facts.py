@@ -1,0 +1,81 @@
+"""`Facts`: what is known about a network when one asks whether a statement applies to it."""
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+from neuromanifold.architecture import Architecture
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A plain record that hypotheses are read from.
+
+    The sizes are always known. What depends on weights is None as long as no weights are meant; a
+    hypothesis then speaks about generic weights of these sizes.
+
+    Attributes:
+        widths: d_0, …, d_l.
+        ranks: a_1, …, a_l.
+        tokens: the number t of tokens.
+        attention: `lightning` or `softmax`.
+        heads: the number of heads.
+        value_ranks: None, or the ranks v_i that factor the value maps.
+        skip: `none`, `residual` or `inner`.
+        mask: `none` or `causal`.
+        attention_ranks: the ranks of the attention matrices A_1, …, A_l.
+        value_map_ranks: the ranks of the value maps V_1, …, V_l.
+        form_ranks: the ranks of the virtual weights M_1, …, M_l.
+        skew_forms: for each of M_1, …, M_l whether it is skew-symmetric.
+        linear_rank: the rank of the virtual weight L.
+    """
+
+    widths: tuple[int, ...]
+    ranks: tuple[int, ...]
+    tokens: int
+    attention: str = "lightning"
+    heads: int = 1
+    value_ranks: tuple[int, ...] | None = None
+    skip: str = "none"
+    mask: str = "none"
+    attention_ranks: tuple[int, ...] | None = None
+    value_map_ranks: tuple[int, ...] | None = None
+    form_ranks: tuple[int, ...] | None = None
+    skew_forms: tuple[bool, ...] | None = None
+    linear_rank: int | None = None
+
+    @classmethod
+    def of(cls, architecture: Architecture) -> "Facts":
+        """What the architecture alone says, that is, the facts of its generic weights."""
+        return cls(
+            widths=architecture.widths,
+            ranks=architecture.ranks,
+            tokens=architecture.tokens,
+            attention=architecture.attention,
+            heads=architecture.heads,
+            value_ranks=architecture.value_ranks,
+            skip=architecture.skip,
+            mask=architecture.mask,
+        )
+
+    @property
+    def depth(self) -> int:
+        """The number l of layers."""
+        return len(self.ranks)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The largest possible ranks r_0, …, r_l of L_0 = 1, L_1, …, L_l.
+
+        r_i is the smallest of d_0, …, d_i and, with factored value maps, of v_1, …, v_i.
+        """
+        values = self.value_ranks or self.widths[1:]
+        sizes = (
+            self.widths[0],
+            *(min(d, v) for d, v in zip(self.widths[1:], values, strict=True)),
+        )
+        return tuple(accumulate(sizes, min))
+
+    @property
+    def generic_form_ranks(self) -> tuple[int, ...]:
+        """The ranks α_i = min(a_i, r_{i-1}) of the virtual weights M_i at generic weights."""
+        return tuple(min(a, r) for a, r in zip(self.ranks, self.reach, strict=False))

@@ -1,0 +1,226 @@
+"""The hypotheses that statements share, each with the text of how it is unmet."""
+
+from neuromanifold.statements.facts import Facts
+from neuromanifold.statements.statement import Hypothesis
+
+
+def tokens_at_least(least: int) -> Hypothesis:
+    """At least this many tokens."""
+    return Hypothesis(
+        f"at least {least} tokens",
+        lambda facts: _fails(facts.tokens < least, f"tokens = {facts.tokens} < {least}"),
+    )
+
+
+def _fails(unmet: bool, text: str) -> tuple[str, ...]:
+    return (text,) if unmet else ()
+
+
+def _word(field: str, wanted: str) -> Hypothesis:
+    def failures(facts: Facts) -> tuple[str, ...]:
+        value = getattr(facts, field)
+        return _fails(value != wanted, f"{field} = {value}, not {wanted}")
+
+    return Hypothesis(f"{field} {wanted}", failures)
+
+
+LIGHTNING = _word("attention", "lightning")
+SOFTMAX = _word("attention", "softmax")
+NO_SKIP = _word("skip", "none")
+RESIDUAL_SKIP = _word("skip", "residual")
+INNER_SKIP = _word("skip", "inner")
+NO_MASK = _word("mask", "none")
+CAUSAL_MASK = _word("mask", "causal")
+
+NOT_RESIDUAL = Hypothesis(
+    "skip none or inner",
+    lambda facts: _fails(facts.skip == "residual", "skip = residual, not none or inner"),
+)
+
+ONE_HEAD = Hypothesis(
+    "one head", lambda facts: _fails(facts.heads > 1, f"heads = {facts.heads} > 1")
+)
+SEVERAL_HEADS = Hypothesis("several heads", lambda facts: _fails(facts.heads == 1, "heads = 1 < 2"))
+ONE_TOKEN = Hypothesis(
+    "one token", lambda facts: _fails(facts.tokens > 1, f"tokens = {facts.tokens} > 1")
+)
+ONE_LAYER = Hypothesis(
+    "one layer",
+    lambda facts: _fails(facts.depth > 1, f"depth = {facts.depth} > 1 with {facts.attention}"),
+)
+SEVERAL_LAYERS = Hypothesis(
+    "at least two layers", lambda facts: _fails(facts.depth < 2, "depth = 1 < 2")
+)
+
+
+def _bottleneck(facts: Facts) -> tuple[str, ...]:
+    d = facts.widths
+    delta = d[1] if facts.depth > 1 else min(d)
+    unequal = [f"widths[{i}] = {d[i]}, not {delta}" for i in range(2, facts.depth) if d[i] != delta]
+    narrow = [f"widths[{i}] = {d[i]} < {delta}" for i in (0, facts.depth) if d[i] < delta]
+    return (*unequal, *narrow)
+
+
+BOTTLENECK = Hypothesis(
+    "a bottleneck: all interior widths equal to some δ, input and output widths at least δ",
+    _bottleneck,
+)
+
+WIDE_BOTTLENECK = Hypothesis(
+    "interior widths at least 2",
+    lambda facts: tuple(
+        f"widths[{i}] = {d} < 2"
+        for i, d in enumerate(facts.widths)
+        if 0 < i < facts.depth and d < 2
+    ),
+)
+
+RANKS_AT_LEAST_TWO = Hypothesis(
+    "query/key ranks at least 2",
+    lambda facts: tuple(f"ranks[{i}] = {a} < 2" for i, a in enumerate(facts.ranks) if a < 2),
+)
+
+
+def _full_values(facts: Facts) -> tuple[str, ...]:
+    if facts.value_ranks is None:
+        return ()
+    return tuple(
+        f"value_ranks[{i}] = {v} < {min(facts.widths[i : i + 2])}"
+        for i, v in enumerate(facts.value_ranks)
+        if v < min(facts.widths[i : i + 2])
+    )
+
+
+FULL_VALUES = Hypothesis(
+    "value maps of any rank: not factored, or factored through enough coordinates", _full_values
+)
+
+
+def _not_too_small(facts: Facts) -> tuple[str, ...]:
+    d, d_out, a = facts.widths[0], facts.widths[1], facts.ranks[0]
+    if d < 2:
+        return (f"widths[0] = {d} < 2",)
+    return _fails(d_out < 2 and a < 2, f"widths[1] = {d_out} < 2 and ranks[0] = {a} < 2")
+
+
+NOT_TOO_SMALL = Hypothesis(
+    "input width at least 2, and output width or query/key rank at least 2", _not_too_small
+)
+
+
+def _forms_of_rank_two(facts: Facts) -> tuple[str, ...]:
+    if facts.form_ranks is not None:
+        return tuple(
+            f"rank M_{i} = {rank} < 2"
+            for i, rank in enumerate(facts.form_ranks, start=1)
+            if rank < 2
+        )
+    # At generic weights rank M_i = min(a_i, d_0, …, d_{i-1}, v_1, …, v_{i-1}): name the ones.
+    last = max((i for i, rank in enumerate(facts.generic_form_ranks) if rank < 2), default=-1)
+    ranks = [f"ranks[{i}] = 1 < 2" for i, a in enumerate(facts.ranks) if a < 2]
+    widths = [f"widths[{i}] = 1 < 2" for i, d in enumerate(facts.widths[: last + 1]) if d < 2]
+    values = [
+        f"value_ranks[{i}] = 1 < 2"
+        for i, v in enumerate((facts.value_ranks or ())[: max(last, 0)])
+        if v < 2
+    ]
+    return (*ranks, *widths, *values)
+
+
+FORMS_OF_RANK_TWO = Hypothesis("every M_i of rank at least 2", _forms_of_rank_two)
+
+FORMS_NOT_SKEW = Hypothesis(
+    "no M_i with i > 1 skew-symmetric",
+    lambda facts: tuple(
+        f"M_{i} is skew-symmetric"
+        for i, skew in enumerate(facts.skew_forms or (), start=1)
+        if skew and i > 1
+    ),
+)
+
+LINEAR_NOT_ZERO = Hypothesis(
+    "L not zero", lambda facts: _fails(facts.linear_rank == 0, "rank L = 0 < 1")
+)
+
+
+def _linear_of_full_rank(facts: Facts) -> tuple[str, ...]:
+    delta = min(facts.widths)
+    rank = facts.reach[-1] if facts.linear_rank is None else facts.linear_rank
+    return _fails(rank < delta, f"rank L = {rank} < {delta}")
+
+
+LINEAR_OF_FULL_RANK = Hypothesis("L of rank δ", _linear_of_full_rank)
+
+
+def _attention_of_full_rank(facts: Facts) -> tuple[str, ...]:
+    found = facts.attention_ranks or tuple(map(min, facts.ranks, facts.widths))
+    return tuple(
+        f"rank A_{i} = {rank} < {a} = ranks[{i - 1}]"
+        for i, (rank, a) in enumerate(zip(found, facts.ranks, strict=True), start=1)
+        if rank < a
+    )
+
+
+ATTENTION_OF_FULL_RANK = Hypothesis("every A_i of rank a_i", _attention_of_full_rank)
+
+
+def _value_map_not_zero(facts: Facts) -> tuple[str, ...]:
+    return tuple(
+        f"rank V_{i} = 0 < 1"
+        for i, rank in enumerate(facts.value_map_ranks or (), start=1)
+        if rank == 0
+    )
+
+
+VALUE_MAP_NOT_ZERO = Hypothesis("V not zero", _value_map_not_zero)
+
+EQUAL_WIDTHS = Hypothesis(
+    "equal widths",
+    lambda facts: tuple(
+        f"widths[{i}] = {d}, not {facts.widths[0]}"
+        for i, d in enumerate(facts.widths)
+        if d != facts.widths[0]
+    ),
+)
+
+
+def _heads_fill_widths(facts: Facts) -> tuple[str, ...]:
+    if facts.value_ranks is None:
+        return ()
+    return tuple(
+        f"heads · value_ranks[{i}] = {facts.heads * v} < {facts.widths[i + 1]} = widths[{i + 1}]"
+        for i, v in enumerate(facts.value_ranks[:-1])
+        if facts.heads * v < facts.widths[i + 1]
+    )
+
+
+HEADS_FILL_WIDTHS = Hypothesis(
+    "in every layer but the last, the factored value maps of all heads together fill the width",
+    _heads_fill_widths,
+)
+
+
+def only_with(attention: str, hypothesis: Hypothesis) -> Hypothesis:
+    """The hypothesis, asked for only with this kind of attention."""
+    return Hypothesis(
+        f"with {attention}: {hypothesis.text}",
+        lambda facts: hypothesis.failures(facts) if facts.attention == attention else (),
+    )
+
+
+def in_deep_networks(hypothesis: Hypothesis) -> Hypothesis:
+    """The hypothesis, asked for only with at least two layers."""
+    return Hypothesis(
+        f"with several layers: {hypothesis.text}",
+        lambda facts: hypothesis.failures(facts) if facts.depth > 1 else (),
+    )
+
+
+OUTPUTS_AT_LEAST_TWO = Hypothesis(
+    "output widths at least 2",
+    lambda facts: tuple(
+        f"widths[{i}] = {d} < 2 with several heads"
+        for i, d in enumerate(facts.widths)
+        if i > 0 and d < 2
+    ),
+)

@@ -1,0 +1,67 @@
+"""`Statement` and `Hypothesis`: the two kinds of value that the registry is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from neuromanifold.statements.facts import Facts
+
+Kind = Literal[
+    "definition",
+    "equation",
+    "lemma",
+    "theorem",
+    "corollary",
+    "proposition",
+    "conjecture",
+    "figure",
+    "result",
+]
+Status = Literal["theorem", "conjecture", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A condition of a statement.
+
+    Attributes:
+        text: the condition in words, as part of the statement.
+        failures: from facts to the ways in which the condition is unmet, empty when it holds;
+            each is a short text such as "tokens = 2 < 3".
+    """
+
+    text: str
+    failures: Callable[[Facts], tuple[str, ...]]
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether the facts meet the condition."""
+        return not self.failures(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A numbered item of the paper, or a result of this project.
+
+    Attributes:
+        id: how code, tests and documentation cite it.
+        title: a few words.
+        claim: what it says, in our own words.
+        kind: what it is called.
+        status: how it is known: `theorem` (proved), `conjecture` (supported by computation, not
+            proved), or `none` (nothing is claimed: definitions, figures).
+        source: the item of the paper, or "this project".
+        correction: None, or what is wrong or missing in the paper's version.
+        hypotheses: the conditions under which the claim is made.
+    """
+
+    id: str
+    title: str
+    claim: str
+    kind: Kind
+    status: Status
+    source: str
+    correction: str | None = None
+    hypotheses: tuple[Hypothesis, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.title}): {self.claim}"
