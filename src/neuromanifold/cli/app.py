@@ -1,8 +1,12 @@
-"""The commands and where they live; each is imported only when it is called or listed."""
+"""The commands. Their modules import what they compute with only when they are called."""
 
 from cyclopts import App
 
 from neuromanifold import __version__
+from neuromanifold.cli import weights as weights_commands
+from neuromanifold.cli.dim import dim
+from neuromanifold.cli.redundancy import redundancy
+from neuromanifold.cli.statements import statements
 
 app = App(
     name="neuromanifold",
@@ -12,10 +16,8 @@ app = App(
 )
 
 weights = App(name="weights", help="Make and look at weights files.")
-weights.command("neuromanifold.cli.weights:init", name="init")
-weights.command("neuromanifold.cli.weights:show", name="show")
+for command in (weights_commands.init, weights_commands.show):
+    weights.command(command)
 
-app.command("neuromanifold.cli.dim:dim", name="dim")
-app.command("neuromanifold.cli.redundancy:redundancy", name="redundancy")
-app.command("neuromanifold.cli.statements:statements", name="statements")
-app.command(weights)
+for command in (dim, redundancy, statements, weights):
+    app.command(command)

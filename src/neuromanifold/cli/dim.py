@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from neuromanifold.architecture import Readout
 from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions
 from neuromanifold.cli.output import print_json, print_lines
 
@@ -11,9 +12,7 @@ from neuromanifold.cli.output import print_json, print_lines
 def dim(
     network: NetworkOptions = DEFAULT_NETWORK,
     *,
-    readout: Annotated[
-        str, Parameter(help="what is looked at: logits, probabilities or decisions")
-    ] = "logits",
+    readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits",
     json: Json = False,
 ) -> None:
     """The dimension of the space of functions of a network, and how it is known.

@@ -5,27 +5,27 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.architecture import Architecture
+from neuromanifold.architecture import Architecture, Attention, Mask, Skip
 from neuromanifold.errors import ArchitectureError
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="print the answer as JSON")]
 
 
 @Parameter(name="*")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NetworkOptions:
     """The fields of an architecture, as words of the command line."""
 
     widths: Annotated[str | None, Parameter(help="widths d_0,…,d_l, e.g. 4,2,3")] = None
     ranks: Annotated[str | None, Parameter(help="query/key ranks a_1,…,a_l, e.g. 2,2")] = None
     tokens: Annotated[str | None, Parameter(help="the number t of tokens")] = None
-    attention: Annotated[str, Parameter(help="lightning or softmax")] = "lightning"
+    attention: Annotated[Attention, Parameter(help="how scores become weights")] = "lightning"
     heads: Annotated[str, Parameter(help="heads in every layer")] = "1"
     value_ranks: Annotated[
         str | None, Parameter(help="ranks v_1,…,v_l: factor the value maps as O V")
     ] = None
-    skip: Annotated[str, Parameter(help="none, residual or inner")] = "none"
-    mask: Annotated[str, Parameter(help="none or causal")] = "none"
+    skip: Annotated[Skip, Parameter(help="X + φ(X), or Σ V (X + X P)")] = "none"
+    mask: Annotated[Mask, Parameter(help="which tokens a token sees")] = "none"
     temperature: Annotated[str, Parameter(help="softmax temperature")] = "1"
 
     @property
@@ -39,11 +39,11 @@ class NetworkOptions:
             widths=_numbers("widths", _needed("widths", self.widths)),
             ranks=_numbers("ranks", _needed("ranks", self.ranks)),
             tokens=_number("tokens", _needed("tokens", self.tokens)),
-            attention=self.attention,  # pyrefly: ignore[bad-argument-type]  # checked there
+            attention=self.attention,
             heads=_number("heads", self.heads),
             value_ranks=_numbers("value-ranks", self.value_ranks) if self.value_ranks else None,
-            skip=self.skip,  # pyrefly: ignore[bad-argument-type]  # checked there
-            mask=self.mask,  # pyrefly: ignore[bad-argument-type]  # checked there
+            skip=self.skip,
+            mask=self.mask,
             temperature=_real("temperature", self.temperature),
         )
 

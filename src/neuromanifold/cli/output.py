@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 
 
 def print_json(answer: object) -> None:
@@ -14,7 +15,7 @@ def print_lines(*lines: str) -> None:
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def columns(rows: list[tuple[str, ...]]) -> list[str]:
+def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Rows as lines, in aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

@@ -1,5 +1,7 @@
 """`neuromanifold redundancy`: how many parameters a network has too many, and why."""
 
+from dataclasses import asdict
+
 from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions
 from neuromanifold.cli.output import columns, print_json, print_lines
 
@@ -13,7 +15,17 @@ def redundancy(network: NetworkOptions = DEFAULT_NETWORK, *, json: Json = False)
 
     answer = count(network.architecture())
     if json:
-        print_json(answer.to_dict())
+        print_json(
+            {
+                "architecture": answer.architecture.to_dict(),
+                "parameters": answer.parameters,
+                "dimension": answer.formula.dimension,
+                "status": answer.formula.status,
+                "statement": answer.formula.statement,
+                "ratio": answer.ratio,
+                "shares": [asdict(share) for share in answer.shares],
+            }
+        )
         return
     rows = [(str(share.dimension), share.name, share.meaning) for share in answer.shares]
     print_lines(str(answer), *(columns(rows) if rows else []))

@@ -21,7 +21,21 @@ def statements(
 
     chosen = list(STATEMENTS) if id is None else [get(id)]
     if json:
-        print_json([statement.to_dict() for statement in chosen])
+        print_json(
+            [
+                {
+                    "id": statement.id,
+                    "title": statement.title,
+                    "kind": statement.kind,
+                    "status": statement.status,
+                    "source": statement.source,
+                    "claim": statement.claim,
+                    "correction": statement.correction,
+                    "hypotheses": [hypothesis.text for hypothesis in statement.hypotheses],
+                }
+                for statement in chosen
+            ]
+        )
     elif id is None:
         print_lines(*columns([(s.id, s.kind, s.status, s.title) for s in chosen]))
     else:
@@ -29,5 +43,5 @@ def statements(
         lines = [f"{one.id}: {one.title} ({one.kind}, {one.status}; {one.source})", one.claim]
         if one.correction:
             lines.append(f"Correction: {one.correction}")
-        lines.extend(f"Needs: {hypothesis}" for hypothesis in one.hypotheses)
+        lines.extend(f"Needs: {hypothesis.text}" for hypothesis in one.hypotheses)
         print_lines(*lines)

@@ -22,7 +22,7 @@ def init(
 ) -> None:
     """Draw random weights of a network and save them.
 
-    Example: neuromanifold weights init --widths 4,2,3 --ranks 2,2 --tokens 3 --seed 1 --out w.safetensors
+    Example: neuromanifold weights init --widths 4,3 --ranks 2 --tokens 3 --out w.safetensors
     """
     architecture = network.architecture()
     from neuromanifold.networks.files import save_weights

@@ -1,0 +1,159 @@
+"""The command line answers, in JSON as agreed, and bad input is one sentence and exit code 2."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from neuromanifold.cli import main
+from neuromanifold.dimension.formula import dimension_formula
+from neuromanifold.networks.files import load_weights
+from neuromanifold.networks.weights import random_weights
+
+NETWORK = ["--widths", "4,2,3", "--ranks", "2,2", "--tokens", "3"]
+
+
+def run(capsys, *arguments):
+    code = main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def options(architecture):
+    """The command-line words of a network."""
+    words = []
+    for field, value in architecture.to_dict().items():
+        if value is not None:
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            words += [f"--{field.replace('_', '-')}", text]
+    return words
+
+
+def test_dim_answers_every_network_with_the_agreed_keys(architecture, capsys):
+    code, out, err = run(capsys, "dim", *options(architecture), "--json")
+    answer, formula = json.loads(out), dimension_formula(architecture)
+    assert (code, err) == (0, "")
+    assert answer == {
+        "architecture": architecture.to_dict(),
+        "readout": "logits",
+        "parameters": architecture.parameters,
+        "formula": {
+            "dimension": formula.dimension,
+            "status": formula.status,
+            "statement": formula.statement,
+            "unmet": list(formula.unmet),
+        },
+        "certificate": None,
+        "estimate": None,
+    }
+
+
+def test_dim_prints_a_sentence(capsys):
+    code, out, _ = run(capsys, "dim", *NETWORK)
+    assert code == 0
+    assert "24" in out
+    assert "theorem" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["dim"], "--widths is missing"),
+        (["dim", "--widths", "4,2,3", "--tokens", "3"], "--ranks is missing"),
+        (["dim", "--widths", "4,0,3", *NETWORK[2:]], "widths[1] must be at least 1; got 0"),
+        (["dim", "--widths", "4,-2,3", *NETWORK[2:]], "widths[1] must be at least 1; got -2"),
+        (["dim", "--widths", "4;2", *NETWORK[2:]], "whole numbers with commas"),
+        (["dim", *NETWORK[:2], "--ranks", "2", "--tokens", "3"], "for each of the 2 layers"),
+        (["dim", *NETWORK, "--attention", "linear"], "--attention"),
+        (["dim", *NETWORK, "--readout", "loss"], "--readout"),
+        (["dim", *NETWORK, "--heads", "two"], "--heads must be a whole number; got 'two'"),
+        (["dim", *NETWORK, "--temperature", "x"], "--temperature must be a number; got 'x'"),
+        (["dim", *NETWORK, "--colour", "red"], "--colour"),
+        (["statements", "thm-9.9"], "thm-9.9"),
+        (["undo"], "undo"),
+        (["weights", "show", "no-such-file"], "no-such-file is not a file"),
+        (["weights", "init", *NETWORK, "--out", "w", "--seed", "-1"], "seed must be a whole"),
+    ],
+)
+def test_misuse_is_one_sentence_and_exit_code_two(
+    arguments, sentence, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert sentence in err
+    assert err.startswith("neuromanifold: ")
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_init_writes_what_show_reads(architecture, capsys, tmp_path):
+    path = str(tmp_path / "w.safetensors")
+    code, _, _ = run(
+        capsys, "weights", "init", *options(architecture), "--seed", "7", "--out", path
+    )
+    assert code == 0
+    assert load_weights(path).architecture == architecture
+    assert (load_weights(path).flatten() == random_weights(architecture, 7).flatten()).all()
+    code, out, _ = run(capsys, "weights", "show", path, "--json")
+    answer = json.loads(out)
+    assert answer["parameters"] == architecture.parameters
+    assert answer["tensors"][0]["shape"] == list(architecture.shapes[0]["query"])
+    assert run(capsys, "weights", "show", path)[0] == 0
+
+
+def test_weights_init_does_not_overwrite_without_force(capsys, tmp_path):
+    path = tmp_path / "w"
+    path.write_text("mine")
+    arguments = ["weights", "init", *NETWORK, "--out", str(path)]
+    assert run(capsys, *arguments)[0] == 2
+    assert path.read_text() == "mine"
+    assert run(capsys, *arguments, "--force")[0] == 0
+
+
+def test_redundancy_adds_up(capsys):
+    code, out, _ = run(capsys, "redundancy", *NETWORK, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    shares = sum(share["dimension"] for share in answer["shares"])
+    assert answer["parameters"] - answer["dimension"] == shares > 0
+    assert run(capsys, "redundancy", *NETWORK)[0] == 0
+
+
+def test_statements_lists_the_registry(capsys):
+    from neuromanifold.statements import STATEMENTS
+
+    assert [entry["id"] for entry in json.loads(run(capsys, "statements", "--json")[1])] == [
+        statement.id for statement in STATEMENTS
+    ]
+    assert "fiber" in run(capsys, "statements", "thm-3.7")[1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "import neuromanifold",
+        "import neuromanifold.cli; neuromanifold.cli.main(['--help'])",
+        "import neuromanifold.cli; neuromanifold.cli.main(['dim', '--help'])",
+        "import neuromanifold.cli; neuromanifold.cli.main("
+        "['dim', '--widths', '2,2', '--ranks', '1', '--tokens', '2'])",
+    ],
+)
+def test_what_must_be_fast_does_not_import_arrays(call):
+    code = f"{call}\nimport sys\nsys.exit(any(m in sys.modules for m in ('jax', 'numpy', 'scipy')))"
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_every_command_has_help_with_an_example(capsys):
+    for command in (
+        ["dim"],
+        ["redundancy"],
+        ["statements"],
+        ["weights", "init"],
+        ["weights", "show"],
+    ):
+        code, out, _ = run(capsys, *command, "--help")
+        assert code == 0
+        assert f"Example: neuromanifold {' '.join(command)}" in out
