@@ -1,0 +1,85 @@
+"""What depends on no argument is computed in float64, before it is read as rational numbers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from neuromanifold.algebra.modular.literals import widen
+from neuromanifold.algebra.modular.structural import ARRANGEMENTS
+
+# NumPy's own functions, for speed: JAX compiles each primitive for each shape before running it.
+_ENTRYWISE: dict[str, Callable[..., np.ndarray]] = {
+    "abs": np.abs,
+    "add": np.add,
+    "add_any": np.add,
+    "and": np.bitwise_and,
+    "eq": np.equal,
+    "exp": np.exp,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "is_finite": np.isfinite,
+    "le": np.less_equal,
+    "log": np.log,
+    "lt": np.less,
+    "max": np.maximum,
+    "min": np.minimum,
+    "mul": np.multiply,
+    "ne": np.not_equal,
+    "neg": np.negative,
+    "not": np.bitwise_not,
+    "or": np.bitwise_or,
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "sub": np.subtract,
+}
+_ALONG_AXES: dict[str, Callable[..., np.ndarray]] = {
+    "reduce_and": np.all,
+    "reduce_max": np.max,
+    "reduce_min": np.min,
+    "reduce_or": np.any,
+    "reduce_sum": np.sum,
+}
+
+
+def folded(equation: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of an equation whose operands are all known."""
+    name = equation.primitive.name
+    with np.errstate(all="ignore"):
+        if name in ARRANGEMENTS:
+            results = [arrange(*arrays) for arrange in ARRANGEMENTS[name](equation)]
+        elif name in _ENTRYWISE:
+            results = [_ENTRYWISE[name](*arrays)]
+        elif name == "div" and arrays[0].dtype.kind == "f":
+            results = [np.divide(*arrays)]
+        elif name in _ALONG_AXES:
+            results = [_ALONG_AXES[name](arrays[0], axis=tuple(equation.params["axes"]))]
+        elif name == "convert_element_type":
+            results = [converted(arrays[0], np.dtype(equation.params["new_dtype"]))]
+        elif name == "iota":
+            results = [_iota(equation.params)]
+        else:
+            results = _by_jax(equation, arrays)
+    return [np.asarray(result) for result in results]
+
+
+def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The array in another type; every float becomes a float64."""
+    if dtype.kind != "f":
+        return array.astype(dtype)
+    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+        return widen(array)
+    return array.astype(np.float64)
+
+
+def _iota(params: dict[str, Any]) -> np.ndarray:
+    shape, axis = params["shape"], params["dimension"]
+    line = np.arange(shape[axis], dtype=params["dtype"])
+    return np.broadcast_to(line.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
+
+
+def _by_jax(equation: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    with jax.enable_x64(True):
+        result = equation.primitive.bind(*map(jax.numpy.asarray, arrays), **equation.params)
+        return [np.asarray(r) for r in (result if equation.primitive.multiple_results else [result])]
