@@ -6,8 +6,8 @@ on residues mod p. Rational functions are evaluated as they are. `exp` is formal
 argument gets its own element of the field (softmax-exact), and minus infinity is carried along as a
 mask so that masked softmax attention works unchanged.
 
-`over_prime_field` makes the program, `FormalExponentials` chooses the elements, `exponents_of` gives
-the arguments of `exp` as a function of their own, for the proof that they are independent.
+`over_prime_field` makes the program, `FormalExponentials` chooses the elements, `exponents_of`
+gives the arguments of `exp` as a function of their own, for the proof that they are independent.
 """
 
 from neuromanifold.algebra.modular.exponentials import FormalExponentials

@@ -1,7 +1,7 @@
 """Field operations: sums, products, quotients, powers, and formal exponentials.
 
-A residue is at most h = p/2 + 4 < 2^22 + 4 in absolute value, and a float64 holds every integer up to
-2^53; each rule says why its sums and products stay below that.
+A residue is at most h = p/2 + 4 < 2^22 + 4 in absolute value, and a float64 holds every integer up
+to 2^53; each rule says why its sums and products stay below that.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 
 from neuromanifold.algebra.modular.contraction import contract
-from neuromanifold.algebra.modular.location import where_from
-from neuromanifold.algebra.modular.masks import mask_of
 from neuromanifold.algebra.modular.recorder import (
     Known,
-    Operation,
     Recorder,
     Setting,
     Shape,
@@ -43,11 +40,15 @@ def _times(setting: Setting, x: Residues, y: Residues) -> Residues:
     return setting.field.multiply(x, y)  # at most h² < 2^45
 
 
+def _negative(_: Setting, x: Residues) -> Residues:
+    return np.negative(x)
+
+
 def _add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x, y = (recorder.unknown(value, equation) for value in values)
     masked = None
     if x.masked is not None or y.masked is not None:
-        masked = np.asarray(mask_of(x) | mask_of(y))
+        masked = np.asarray(x.mask | y.mask)
     return [recorder.emit_entrywise(_plus, [x, y], _shape(equation), masked)]
 
 
@@ -58,7 +59,7 @@ def _sub(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Val
 
 def _neg(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x = recorder.finite(values[0], equation)
-    return [recorder.emit_entrywise(lambda _, a: np.negative(a), [x], x.shape)]
+    return [recorder.emit_entrywise(_negative, [x], x.shape)]
 
 
 def _mul(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -67,9 +68,7 @@ def _mul(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Val
     return [recorder.emit_entrywise(_times, [x, y], _shape(equation), x.masked)]
 
 
-def _scaled(
-    recorder: Recorder, equation: Any, values: Sequence[Value]
-) -> tuple[Unknown, Unknown]:
+def _scaled(recorder: Recorder, equation: Any, values: Sequence[Value]) -> tuple[Unknown, Unknown]:
     """The two factors, the one with masked entries first."""
     first, second = values
     if isinstance(second, Unknown) and second.masked is not None:
@@ -99,7 +98,11 @@ def _square(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
 def _whole_power(recorder: Recorder, x: Unknown, exponent: int) -> Unknown:
     if exponent < 0:
         return _whole_power(recorder, recorder.inverse(x), -exponent)
-    return recorder.emit_entrywise(lambda s, a: s.field.power(a, exponent), [x], x.shape)
+
+    def power(setting: Setting, a: Residues) -> Residues:
+        return setting.field.power(a, exponent)
+
+    return recorder.emit_entrywise(power, [x], x.shape)
 
 
 def _integer_pow(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -109,13 +112,13 @@ def _integer_pow(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
 
 def _pow(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     base, exponent = values
-    whole = isinstance(exponent, Known) and np.unique(exponent.array)
-    if whole is False or whole.size != 1 or not float(whole[0]).is_integer():
+    exponents = np.unique(exponent.array).tolist() if isinstance(exponent, Known) else []
+    if len(exponents) != 1 or exponents[0] != int(exponents[0]):
         raise NotCoveredError(
-            f"{where_from(equation)} raises to a power that is not one constant whole number, which "
-            "is no rational function; use whole exponents"
+            f"{recorder.where(equation)} raises to a power that is not one constant whole "
+            "number, which is no rational function; use whole exponents"
         )
-    return [_whole_power(recorder, recorder.finite(base, equation), int(whole[0]))]
+    return [_whole_power(recorder, recorder.finite(base, equation), int(exponents[0]))]
 
 
 def _sum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -162,15 +165,17 @@ def _dot_general(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
     """A contraction, by matrix products that `PrimeField.matmul` keeps exact at every length."""
     x, y = (recorder.finite(value, equation) for value in values)
     product = contract(equation.params["dimension_numbers"], x.shape, y.shape)
-    return [
-        recorder.emit(lambda s, a, b: product(s.field.matmul, a, b), [x, y], _shape(equation))
-    ]
+
+    def contraction(setting: Setting, a: Residues, b: Residues) -> Residues:
+        return product(setting.field.matmul, a, b)
+
+    return [recorder.emit(contraction, [x, y], _shape(equation))]
 
 
 def _convert(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     if np.dtype(equation.params["new_dtype"]).kind != "f":
         raise NotCoveredError(
-            f"{where_from(equation)} turns values that depend on the arguments into the type "
+            f"{recorder.where(equation)} turns values that depend on the arguments into the type "
             f"{equation.params['new_dtype']}, which is no rational function; keep them real"
         )
     return list(values)
@@ -213,8 +218,10 @@ def _tanh(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Va
 
 
 def _affine(recorder: Recorder, x: Unknown, slope: int, shift: int) -> Unknown:
-    operation: Operation = lambda s, a: s.field.reduce(slope * a + shift)  # noqa: E731  # ≤ 2h + 1
-    return recorder.emit_entrywise(operation, [x], x.shape)
+    def affine(setting: Setting, a: Residues) -> Residues:
+        return setting.field.reduce(slope * a + shift)  # at most 2h + 1, as |slope| ≤ 2
+
+    return recorder.emit_entrywise(affine, [x], x.shape)
 
 
 ARITHMETIC: dict[str, Rule] = {

@@ -14,9 +14,9 @@ def contract(
 ) -> Callable[[Product, np.ndarray, np.ndarray], np.ndarray]:
     """The contraction of arrays of two shapes, given a product of matrices (or stacks of them).
 
-    Axes of the result are those of the batch, the free ones on the left, the free ones on the right.
-    A network's weights carry no batch axis, and then the inputs of a whole batch are the rows or the
-    columns of one matrix product.
+    Axes of the result are those of the batch, the free ones on the left, the free ones on the
+    right. A network's weights carry no batch axis, and then the inputs of a whole batch are the
+    rows or the columns of one matrix product.
     """
     (sum_l, sum_r), (batch_l, batch_r) = dimension_numbers
     free_l = [i for i in range(len(left)) if i not in sum_l and i not in batch_l]

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.recorder import Known, Recorder, Value
 from neuromanifold.errors import NotCoveredError
 
@@ -72,8 +71,11 @@ def _scan(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]
 def _row(recorder: Recorder, value: Value, i: int) -> Value:
     if isinstance(value, Known):
         return Known(value.array[i])
-    masked = None if value.masked is None else np.asarray(value.masked[i])
-    return recorder.emit(lambda _, x: np.asarray(x[i]), [value], value.shape[1:], masked)
+
+    def row(x: np.ndarray) -> np.ndarray:
+        return x[(i, ...)]
+
+    return recorder.move(row, [value], value.shape[1:])
 
 
 def _stacked(
@@ -84,12 +86,11 @@ def _stacked(
     if all(isinstance(value, Known) for value in turns):
         return Known(np.stack([value.array for value in turns if isinstance(value, Known)]))
     parts = [recorder.unknown(value, equation) for value in turns]
-    masked = None
-    if any(part.masked is not None for part in parts):
-        masked = np.stack(
-            [np.zeros(p.shape, bool) if p.masked is None else p.masked for p in parts]
-        )
-    return recorder.emit(lambda _, *xs: np.stack(xs), parts, shape, masked)
+
+    def stack(*arrays: np.ndarray) -> np.ndarray:
+        return np.stack(arrays)
+
+    return recorder.move(stack, parts, shape)
 
 
 def _while(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -100,7 +101,7 @@ def _while(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value
     carry = list(values[params["cond_nconsts"] + params["body_nconsts"] :])
     while True:
         (goes_on,) = read(recorder, *condition, [*for_condition, *carry])
-        if not _decided(goes_on, equation).item():
+        if not _decided(recorder, goes_on, equation).item():
             return carry
         carry = read(recorder, *body, [*for_body, *carry])
 
@@ -108,20 +109,21 @@ def _while(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value
 def _cond(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     which, *operands = values
     branches = equation.params["branches"]
-    i = min(max(int(_decided(which, equation).item()), 0), len(branches) - 1)
+    i = min(max(int(_decided(recorder, which, equation).item()), 0), len(branches) - 1)
     return read(recorder, *opened(branches[i]), operands)
 
 
-def _decided(value: Value, equation: Any) -> np.ndarray:
+def _decided(recorder: Recorder, value: Value, equation: Any) -> np.ndarray:
     if not isinstance(value, Known):
         raise NotCoveredError(
-            f"{where_from(equation)} is decided by an argument of the function; over a prime field "
-            "loops and branches must be decided by constants"
+            f"{recorder.where(equation)} is decided by an argument of the function; over a prime "
+            "field loops and branches must be decided by constants"
         )
     return value.array
 
 
-CONTROL: dict[str, Rule] = dict.fromkeys(_INNER, _call) | {
+CONTROL: dict[str, Rule] = {
+    **dict.fromkeys(_INNER, _call),
     "cond": _cond,
     "scan": _scan,
     "while": _while,

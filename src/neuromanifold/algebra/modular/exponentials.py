@@ -1,14 +1,16 @@
 """Formal exponentials: one nonzero element of the field for each argument (softmax-exact).
 
-When the arguments f_1, …, f_n of `exp` in a computation have no nontrivial rational combination that
-is constant, their exponentials are algebraically independent over the rational functions (Ax), and
-each may be replaced by an element of GF(p) of its own. Equal arguments must get equal elements in the
-whole computation, and exp(0) = 1. So the element is a keyed hash of the argument's residue; two
-different functions that meet in one residue at a point share an element there, which is harmless.
+When the arguments f_1, …, f_n of `exp` in a computation have no nontrivial rational combination
+that is constant, their exponentials are algebraically independent over the rational functions (Ax),
+and each may be replaced by an element of GF(p) of its own. Equal arguments must get equal elements
+in the whole computation, and exp(0) = 1. So the element is a keyed hash of the argument's residue;
+two different functions that meet in one residue at a point share an element there, which is
+harmless.
 """
 
 import hashlib
-from dataclasses import dataclass, field as attribute
+from dataclasses import dataclass
+from dataclasses import field as attribute
 
 import numpy as np
 
@@ -23,8 +25,8 @@ _LAST_SHIFT = 31
 class FormalExponentials:
     """The map argument ↦ element of GF(p) for one seed and label (softmax-exact).
 
-    With a in 0 … p−1 the argument, and two 64-bit keys (k, k'), little-endian, the first 16 bytes of
-    SHAKE-256 of the text `neuromanifold formal exponentials 1|seed|label`, the element is
+    With a in 0 … p−1 the argument, and two 64-bit keys (k, k'), little-endian, the first 16 bytes
+    of SHAKE-256 of the text `neuromanifold formal exponentials 1|seed|label`, the element is
 
         1 when a = 0, else 1 + (m(m(a ⊕ k) ⊕ k') mod (p − 1))
 

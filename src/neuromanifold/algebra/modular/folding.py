@@ -43,25 +43,38 @@ _ALONG_AXES: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def folded(equation: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def folded(equation: Any, arrays: Sequence[Any]) -> list[Any]:
     """The outputs of an equation whose operands are all known."""
-    name = equation.primitive.name
-    with np.errstate(all="ignore"):
-        if name in ARRANGEMENTS:
-            results = [arrange(*arrays) for arrange in ARRANGEMENTS[name](equation)]
-        elif name in _ENTRYWISE:
-            results = [_ENTRYWISE[name](*arrays)]
-        elif name == "div" and arrays[0].dtype.kind == "f":
-            results = [np.divide(*arrays)]
-        elif name in _ALONG_AXES:
-            results = [_ALONG_AXES[name](arrays[0], axis=tuple(equation.params["axes"]))]
-        elif name == "convert_element_type":
-            results = [converted(arrays[0], np.dtype(equation.params["new_dtype"]))]
-        elif name == "iota":
-            results = [_iota(equation.params)]
-        else:
-            results = _by_jax(equation, arrays)
+    results = None
+    if all(isinstance(array, np.ndarray) for array in arrays):
+        with np.errstate(all="ignore"):
+            results = _by_numpy(equation, arrays)
+    if results is None:
+        return _by_jax(equation, arrays)
     return [np.asarray(result) for result in results]
+
+
+def plain(array: Any) -> Any:
+    """The NumPy array; a random key, which NumPy cannot hold, stays a JAX array."""
+    is_key = jax.dtypes.issubdtype(getattr(array, "dtype", None), jax.dtypes.prng_key)
+    return array if is_key else np.asarray(array)
+
+
+def _by_numpy(equation: Any, arrays: Sequence[np.ndarray]) -> Sequence[Any] | None:
+    name, params = equation.primitive.name, equation.params
+    if name in ARRANGEMENTS:
+        return [arrange(*arrays) for arrange in ARRANGEMENTS[name](equation)]
+    if name in _ENTRYWISE:
+        return [_ENTRYWISE[name](*arrays)]
+    if name == "div" and arrays[0].dtype.kind == "f":
+        return [np.divide(*arrays)]
+    if name in _ALONG_AXES:
+        return [_ALONG_AXES[name](arrays[0], axis=tuple(params["axes"]))]
+    if name == "convert_element_type":
+        return [converted(arrays[0], np.dtype(params["new_dtype"]))]
+    if name == "iota":
+        return [_iota(params)]
+    return None
 
 
 def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -79,7 +92,7 @@ def _iota(params: dict[str, Any]) -> np.ndarray:
     return np.broadcast_to(line.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
 
 
-def _by_jax(equation: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _by_jax(equation: Any, arrays: Sequence[Any]) -> list[Any]:
     with jax.enable_x64(True):
         result = equation.primitive.bind(*map(jax.numpy.asarray, arrays), **equation.params)
-        return [np.asarray(r) for r in (result if equation.primitive.multiple_results else [result])]
+        return [plain(r) for r in (result if equation.primitive.multiple_results else [result])]

@@ -9,7 +9,6 @@ from jax.extend.core import ClosedJaxpr
 
 from neuromanifold.algebra.modular.exponentials import FormalExponentials
 from neuromanifold.algebra.modular.interpreter import read
-from neuromanifold.algebra.modular.masks import mask_of
 from neuromanifold.algebra.modular.recorder import Program, Recorder, Setting
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
 from neuromanifold.algebra.prime_field import PrimeField, Residues
@@ -48,7 +47,7 @@ class ModularFunction:
     @property
     def masked(self) -> Any:
         """The pytree of Boolean arrays that mark the outputs which are minus infinity."""
-        masks = [np.array(mask_of(output)) for output in self._program.outputs]
+        masks = [np.array(output.mask) for output in self._program.outputs]
         return jax.tree.unflatten(self._results, masks)
 
     def __call__(

@@ -1,7 +1,7 @@
 """Gathers, dynamic slices and scatters at known positions.
 
-Where each entry goes depends on many parameters, and JAX knows them: the primitive itself is applied
-once to the numbers of the entries instead of the entries, and tells which one lands where.
+Where each entry goes depends on many parameters, and JAX knows them: the primitive itself is
+applied once to the numbers of the entries instead of the entries, and tells which one lands where.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.algebra.modular.location import where_from
-from neuromanifold.algebra.modular.recorder import Known, Recorder, Setting, Unknown, Value
+from neuromanifold.algebra.modular.recorder import Known, Recorder, Setting, Value
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
@@ -25,14 +24,16 @@ _MOVED = {
 }
 
 
-def _positions(values: Sequence[Value], moved: tuple[int, ...], equation: Any) -> dict[int, Any]:
+def _positions(
+    recorder: Recorder, equation: Any, values: Sequence[Value], moved: tuple[int, ...]
+) -> dict[int, Any]:
     positions = {}
     for place, value in enumerate(values):
         if place in moved:
             continue
         if not isinstance(value, Known):
             raise NotCoveredError(
-                f"{where_from(equation)} takes its positions from an argument of the function; "
+                f"{recorder.where(equation)} takes its positions from an argument of the function; "
                 "over a prime field positions must be constants"
             )
         positions[place] = jnp.asarray(value.array)
@@ -40,54 +41,54 @@ def _positions(values: Sequence[Value], moved: tuple[int, ...], equation: Any) -
 
 
 def _move(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """Number all entries that may be moved, move the numbers, and read off the source of each."""
+    """Number all entries that may be moved, move the numbers, and read off the source of each.
+
+    The numbers are floats, so that JAX marks a read outside by NaN.
+    """
     moved = _MOVED[equation.primitive.name]
     sources = [recorder.unknown(values[place], equation) for place in moved]
     with jax.enable_x64(True):
-        operands = _positions(values, moved, equation)
+        operands = _positions(recorder, equation, values, moved)
         start = 0
         for place, source in zip(moved, sources, strict=True):
             size = int(np.prod(source.shape))
-            operands[place] = jnp.arange(start, start + size).reshape(source.shape)
+            operands[place] = jnp.arange(start, start + size, dtype=jnp.float64).reshape(
+                source.shape
+            )
             start += size
         ordered = [operands[place] for place in sorted(operands)]
         numbers = np.asarray(equation.primitive.bind(*ordered, **equation.params))
-    if numbers.size and (numbers.min() < 0 or numbers.max() >= start):
+    if np.isnan(numbers).any():
         raise ArgumentError(
-            f"{where_from(equation)} reads outside its operand, which gives NaN: "
+            f"{recorder.where(equation)} reads outside its operand, which gives NaN: "
             "keep the positions inside"
         )
+    sources_of = numbers.astype(np.intp)
 
     def move(*arrays: np.ndarray) -> np.ndarray:
-        flat = [array.reshape(-1) for array in arrays]
-        return (flat[0] if len(flat) == 1 else np.concatenate(flat))[numbers]
+        return np.concatenate([array.reshape(-1) for array in arrays])[sources_of]
 
-    masked = None
-    if any(source.masked is not None for source in sources):
-        masked = move(*[_mask(source) for source in sources])
-    return [recorder.emit(lambda _, *xs: move(*xs), sources, numbers.shape, masked)]
-
-
-def _mask(value: Unknown) -> np.ndarray:
-    return np.zeros(value.shape, dtype=bool) if value.masked is None else value.masked
+    return [recorder.move(move, sources, numbers.shape)]
 
 
 def _scatter_add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """Scattering is linear in the updates; its transpose tells the target of each of them.
 
-    Entry k gets at most as many terms as there are updates, each below p/2 + 4: exact in float64 for
-    up to 2^30 updates.
+    Entry k gets at most as many terms as there are updates, each below p/2 + 4: exact in float64
+    for up to 2^30 updates.
     """
     operand, updates = (recorder.finite(values[place], equation) for place in (0, 2))
     with jax.enable_x64(True):
-        indices = _positions(values, (0, 2), equation)[1]
+        indices = _positions(recorder, equation, values, (0, 2))[1]
         zeros = jnp.zeros(operand.shape)
         size = int(np.prod(operand.shape))
         numbers = jnp.arange(1.0, size + 1.0).reshape(operand.shape)
-        transposed = jax.linear_transpose(
-            lambda u: equation.primitive.bind(zeros, indices, u, **equation.params),
-            jax.ShapeDtypeStruct(updates.shape, jnp.float64),
-        )
+
+        def scattered(u: jax.Array) -> jax.Array:
+            return equation.primitive.bind(zeros, indices, u, **equation.params)
+
+        shape = jax.ShapeDtypeStruct(updates.shape, jnp.float64)
+        transposed = jax.linear_transpose(scattered, shape)
         # Number 0 marks an update that falls outside and is dropped.
         targets = np.asarray(transposed(numbers)[0]).astype(np.int64).reshape(-1)
 
@@ -100,4 +101,4 @@ def _scatter_add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
 
 Rule = Callable[[Recorder, Any, Sequence[Value]], list[Value]]
 
-INDEXING: dict[str, Rule] = dict.fromkeys(_MOVED, _move) | {"scatter-add": _scatter_add}
+INDEXING: dict[str, Rule] = {**dict.fromkeys(_MOVED, _move), "scatter-add": _scatter_add}

@@ -25,7 +25,11 @@ HEIGHT_SINGLE = 100
 
 
 def rational_near(x: float, ulp: float, height: int) -> Fraction | None:
-    """The simplest rational number of at most this height within `ulp` of `x`, if any."""
+    """The rational number of at most this height within `ulp` of `x`, if any.
+
+    Two of them differ by at least height^-2 relatively, far more than two units in the last place,
+    so there is at most one, and the best approximation with a bounded denominator finds it.
+    """
     exact = Fraction(x)
     near = exact.limit_denominator(height)
     if abs(near.numerator) <= height and abs(near - exact) <= Fraction(ulp):
@@ -65,18 +69,21 @@ def rational_array(values: np.ndarray) -> RationalArray:
     places = np.broadcast_to(places.reshape(compact.shape), values.shape)
     if distinct.dtype.kind in "iub":
         return RationalArray(tuple(Fraction(int(v)) for v in distinct), places, ())
-    numbers, dyadic = [], []
-    for x in distinct.tolist():
-        near = Fraction(int(x)) if x == int(x) else rational_near(x, float(np.spacing(x)), HEIGHT)
-        if near is None or (x == int(x) and abs(x) >= 2**53):
-            near = Fraction(x)
-            dyadic.append(x)
-        numbers.append(near)
-    return RationalArray(tuple(numbers), places, tuple(dyadic))
+    readings = [_reading(x) for x in distinct.tolist()]
+    dyadic = [x for x, (_, as_float) in zip(distinct.tolist(), readings, strict=True) if as_float]
+    return RationalArray(tuple(number for number, _ in readings), places, tuple(dyadic))
+
+
+def _reading(x: float) -> tuple[Fraction, bool]:
+    """The number that a finite float is read as, and whether that is the float's dyadic value."""
+    if x.is_integer() and abs(x) < 2**53:
+        return Fraction(x), False
+    near = rational_near(x, float(abs(np.spacing(x))), HEIGHT)
+    return (Fraction(x), True) if near is None else (near, False)
 
 
 def widen(values: np.ndarray) -> np.ndarray:
-    """Half- or single-precision constants in float64: 0.1 there is meant as 0.1, not as 0.100000001.
+    """Constants of lower precision in float64: 0.1 there is meant as 0.1, not as 0.100000001.
 
     An entry within one unit in the last place, of its own format, of a rational number of height up
     to `HEIGHT_SINGLE` becomes the float64 nearest to that number; others keep their value.

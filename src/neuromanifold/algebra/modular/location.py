@@ -5,8 +5,17 @@ from typing import Any
 from jax.extend import source_info_util
 
 
-def where_from(equation: Any) -> str:
-    """The primitive and the line that called it, for error texts."""
+def where_from(equation: Any, *callers: Any) -> str:
+    """The primitive and the line that called it, for error texts.
+
+    JAX keeps no line for what happens inside its own library functions; the line of the innermost
+    caller that has one is named then.
+    """
     if equation is None:
         return "the output"
-    return f"`{equation.primitive.name}` ({source_info_util.summarize(equation.source_info)})"
+    name = f"`{equation.primitive.name}`"
+    for candidate in (equation, *callers):
+        line = source_info_util.summarize(candidate.source_info)
+        if line:
+            return f"{name} ({line})"
+    return name

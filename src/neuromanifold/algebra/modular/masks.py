@@ -10,101 +10,86 @@ from typing import Any
 import numpy as np
 
 from neuromanifold.algebra.modular.folding import folded
-from neuromanifold.algebra.modular.location import where_from
-from neuromanifold.algebra.modular.recorder import Known, Recorder, Setting, Unknown, Value
-from neuromanifold.algebra.prime_field import Residues
+from neuromanifold.algebra.modular.recorder import Known, Recorder, Unknown, Value
 from neuromanifold.errors import NotCoveredError
 
 # Programs that avoid infinities mask with a large negative number chosen by the mask.
 MASKING = -1e9
 
 
-def mask_of(value: Unknown) -> np.ndarray:
-    """Which entries are minus infinity."""
-    return np.zeros(value.shape, dtype=bool) if value.masked is None else value.masked
-
-
-def _undecidable(equation: Any) -> NotCoveredError:
+def _undecidable(recorder: Recorder, equation: Any) -> NotCoveredError:
     return NotCoveredError(
-        f"{where_from(equation)} compares values that depend on the arguments: the function is not "
-        "built from rational functions and exponentials alone, and has no meaning over a prime "
-        "field; replace the comparison by a constant mask or a polynomial"
+        f"{recorder.where(equation)} compares values that depend on the arguments: the function is "
+        "not built from rational functions and exponentials alone, and has no meaning over a "
+        "prime field; replace the comparison by a constant mask or a polynomial"
     )
 
 
 def compare(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """A comparison with minus infinity, which is known; every other one is refused."""
-    del recorder
     stand_ins = []
     for value in values:
         if isinstance(value, Unknown):
-            stand_ins.append(np.where(mask_of(value), -np.inf, 0.0))
+            stand_ins.append(np.where(value.mask, -np.inf, 0.0))
         elif np.isneginf(value.array).all():
             stand_ins.append(value.array)
         else:
-            raise _undecidable(equation)
+            raise _undecidable(recorder, equation)
     if all(isinstance(value, Unknown) for value in values):
-        raise _undecidable(equation)
+        raise _undecidable(recorder, equation)
     return [Known(result) for result in folded(equation, stand_ins)]
 
 
 def is_finite(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """Whether entries are finite: all but the masked ones."""
-    del equation
-    (value,) = values
-    assert isinstance(value, Unknown)
-    return [Known(~mask_of(value))]
+    return [Known(~recorder.unknown(values[0], equation).mask)]
 
 
 def maximum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """The entrywise maximum where one of the two is minus infinity."""
     shape = equation.outvars[0].aval.shape
     x, y = (recorder.unknown(value, equation) for value in values)
-    hidden_x, hidden_y = np.broadcast_arrays(mask_of(x), mask_of(y))
+    hidden_x, hidden_y = np.broadcast_arrays(x.mask, y.mask)
     if not (hidden_x | hidden_y).all():
-        raise _undecidable(equation)
+        raise _undecidable(recorder, equation)
     if hidden_x.all() and y.shape == shape:
         return [y]
     if hidden_y.all() and x.shape == shape:
         return [x]
 
-    def choose(_: Setting, a: Residues, b: Residues) -> Residues:
+    def choose(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.where(hidden_x, b, a)
 
-    return [recorder.emit(choose, [x, y], shape, hidden_x & hidden_y)]
+    return [recorder.move(choose, [x, y], shape)]
 
 
 def reduce_max(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """The first entry that is not minus infinity, in place of the largest.
 
-    The maximum that softmax subtracts may be any fixed entry: softmax does not see a common shift of
-    its arguments (softmax-exact). A maximum that is differentiated compares residues, and is refused.
+    The maximum that softmax subtracts may be any fixed entry: softmax does not see a common shift
+    of its arguments (softmax-exact). A maximum that is differentiated compares residues, and is
+    refused.
     """
-    (value,) = values
-    x = recorder.unknown(value, equation)
+    x = recorder.unknown(values[0], equation)
     axes, shape = equation.params["axes"], equation.outvars[0].aval.shape
-    if x.masked is None:
-        first = tuple(0 if i in axes else slice(None) for i in range(len(x.shape)))
-        return [recorder.emit(lambda _, a: np.asarray(a[first]), [x], shape)]
     order = [i for i in range(len(x.shape)) if i not in axes] + [int(i) for i in axes]
 
     def lines(a: np.ndarray) -> np.ndarray:
         return a.transpose(order).reshape(*shape, -1)
 
-    hidden = lines(x.masked)
-    place = np.argmin(hidden, axis=-1, keepdims=True)
+    place = np.argmin(lines(x.mask), axis=-1, keepdims=True)
 
-    def pick(_: Setting, a: Residues) -> Residues:
+    def pick(a: np.ndarray) -> np.ndarray:
         return np.take_along_axis(lines(a), place, axis=-1)[..., 0]
 
-    return [recorder.emit(pick, [x], shape, hidden.all(axis=-1))]
+    return [recorder.move(pick, [x], shape)]
 
 
 def select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """`select_n` by a known predicate; a constant up to −10^9 that it chooses is minus infinity."""
     which, *cases = values
     if not isinstance(which, Known):
-        raise _undecidable(equation)
+        raise _undecidable(recorder, equation)
     shape = equation.outvars[0].aval.shape
     chosen = np.broadcast_to(which.array.astype(np.intp), shape)
     used = [bool((chosen == i).any()) for i in range(len(cases))]
@@ -118,8 +103,11 @@ def select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[V
         arrays = [case.array for case in cases if isinstance(case, Known)]
         return [Known(_choose(chosen, arrays))]
     operands = [recorder.unknown(case, equation) for case in cases]
-    masked = _choose(chosen, [mask_of(operand) for operand in operands])
-    return [recorder.emit(lambda _, *xs: _choose(chosen, xs), operands, shape, masked)]
+
+    def choose(*arrays: np.ndarray) -> np.ndarray:
+        return _choose(chosen, arrays)
+
+    return [recorder.move(choose, operands, shape)]
 
 
 def _masking(case: Known, chosen: np.ndarray) -> Known:

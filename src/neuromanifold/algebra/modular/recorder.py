@@ -1,8 +1,8 @@
 """The flat program that a traced function becomes, and the recorder that writes it.
 
 While a jaxpr is read, each of its variables is either known (it depends on no argument: an ordinary
-NumPy array) or a residue array that only a run will fill. Which entries are minus infinity is always
-known, because only known masks put it there.
+NumPy array) or a residue array that only a run will fill. Which entries are minus infinity is
+always known, because only known masks put it there.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,13 +34,18 @@ class Unknown:
     Attributes:
         slot: where a run keeps them.
         shape: their shape.
-        masked: which entries stand for minus infinity; None when there are none. What a run keeps in
-            such an entry is an arbitrary residue.
+        masked: which entries stand for minus infinity; None when there are none. What a run keeps
+            in such an entry is an arbitrary residue.
     """
 
     slot: int
     shape: Shape
     masked: np.ndarray | None = None
+
+    @property
+    def mask(self) -> np.ndarray:
+        """Which entries stand for minus infinity, as an array in any case."""
+        return np.zeros(self.shape, dtype=bool) if self.masked is None else self.masked
 
 
 Value = Known | Unknown
@@ -56,6 +61,9 @@ class Setting:
 
 Operation = Callable[..., Residues]
 """From a `Setting` and residue arrays to a residue array."""
+
+Arrangement = Callable[..., np.ndarray]
+"""From arrays to an array, only moving entries: for values, residues and masks alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,11 @@ class Recorder:
         self._steps: list[Step] = []
         self._inverses: dict[int, Unknown] = {}
         self.uses_exponentials = False
+        self.calls: list[Any] = []
+
+    def where(self, equation: Any) -> str:
+        """The primitive and the innermost line known to call it, for error texts."""
+        return where_from(equation, *reversed(self.calls))
 
     def _slot(self) -> int:
         self._slots += 1
@@ -139,12 +152,21 @@ class Recorder:
         """Record a step whose operation acts entry by entry."""
         return self.emit(operation if shape else _on_scalars(operation), inputs, shape, masked)
 
+    def move(self, arrangement: Arrangement, inputs: Sequence[Unknown], shape: Shape) -> Unknown:
+        """Record a step that only moves entries; their masks move along."""
+
+        def moved(_: Setting, *arrays: Residues) -> Residues:
+            return arrangement(*arrays)
+
+        masked = None
+        if any(value.masked is not None for value in inputs):
+            masked = np.asarray(arrangement(*(value.mask for value in inputs)))
+        return self.emit(moved, inputs, shape, masked)
+
     def inverse(self, value: Unknown) -> Unknown:
         """The entrywise inverse, recorded once for each value: quotients share denominators."""
         if value.slot not in self._inverses:
-            self._inverses[value.slot] = self.emit_entrywise(
-                lambda setting, x: setting.field.inverse(x), [value], value.shape
-            )
+            self._inverses[value.slot] = self.emit_entrywise(_inverse, [value], value.shape)
         return self._inverses[value.slot]
 
     def unknown(self, value: Value, equation: Any) -> Unknown:
@@ -158,13 +180,13 @@ class Recorder:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             found = "NaN" if np.isnan(array).any() else "+infinity"
             raise ArgumentError(
-                f"the function has the constant {found} in {where_from(equation)}, which has no "
+                f"the function has the constant {found} in {self.where(equation)}, which has no "
                 "residue: only finite constants, and −infinity as a mask, can be evaluated over a "
                 "prime field"
             )
         if array.dtype.kind not in "fiub":
             raise ArgumentError(
-                f"the function has a constant of type {array.dtype} in {where_from(equation)}; "
+                f"the function has a constant of type {array.dtype} in {self.where(equation)}; "
                 "only real constants can be evaluated over a prime field"
             )
         slot = self._slot()
@@ -176,14 +198,16 @@ class Recorder:
         value = self.unknown(value, equation)
         if value.masked is not None:
             raise NotCoveredError(
-                f"minus infinity reaches {where_from(equation)}; over a prime field a mask may only "
-                "be added to, scaled by a positive constant, selected, maximised and exponentiated"
+                f"minus infinity reaches {self.where(equation)}; over a prime field a mask may "
+                "only be added to, scaled by a positive constant, selected, maximised and "
+                "exponentiated"
             )
         return value
 
     def program(self, outputs: Sequence[Unknown]) -> Program:
         """The program with these outputs, without the steps they do not need."""
-        kept, needed = [], {output.slot for output in outputs}
+        kept: list[Step] = []
+        needed = {output.slot for output in outputs}
         for step in reversed(self._steps):
             if step.output in needed:
                 finished = tuple(set(step.inputs) - needed)
@@ -193,6 +217,10 @@ class Recorder:
         return Program(
             self._slots, tuple(self._inputs), constants, tuple(reversed(kept)), tuple(outputs)
         )
+
+
+def _inverse(setting: Setting, x: Residues) -> Residues:
+    return setting.field.inverse(x)
 
 
 def _on_scalars(operation: Operation) -> Operation:

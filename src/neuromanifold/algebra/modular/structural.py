@@ -1,7 +1,7 @@
 """Primitives that only move entries: the same NumPy function serves values, residues and masks.
 
-`ARRANGEMENTS[name](equation)` lists one function for each output of the equation; each takes all the
-operands as arrays and returns that output. No arithmetic happens, so there is nothing to bound.
+`ARRANGEMENTS[name](equation)` lists one function for each output of the equation; each takes all
+the operands as arrays and returns that output. No arithmetic happens, so there is nothing to bound.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-Arrangement = Callable[..., np.ndarray]
+from neuromanifold.algebra.modular.recorder import Arrangement
+
+
+def _unary(*functions: Callable[[np.ndarray], np.ndarray]) -> list[Arrangement]:
+    return list(functions)
 
 
 def _shapes(equation: Any) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
@@ -21,28 +25,37 @@ def _broadcast_in_dim(equation: Any) -> list[Arrangement]:
     expanded = [1] * len(target)
     for size, axis in zip(source, equation.params["broadcast_dimensions"], strict=True):
         expanded[axis] = size
-    return [lambda x: np.broadcast_to(x.reshape(expanded), target)]
+    return _unary(lambda x: np.broadcast_to(x.reshape(expanded), target))
 
 
 def _concatenate(equation: Any) -> list[Arrangement]:
     axis = equation.params["dimension"]
-    return [lambda *parts: np.concatenate(parts, axis)]
+
+    def concatenate(*parts: np.ndarray) -> np.ndarray:
+        return np.concatenate(parts, axis)
+
+    return [concatenate]
 
 
 def _stack(equation: Any) -> list[Arrangement]:
     axis = equation.params["axis"]
-    return [lambda *parts: np.stack(parts, axis)]
+
+    def stack(*parts: np.ndarray) -> np.ndarray:
+        return np.stack(parts, axis)
+
+    return [stack]
 
 
 def _unstack(equation: Any) -> list[Arrangement]:
     before = (slice(None),) * equation.params["axis"]
-    return [lambda x, i=i: x[(*before, i, ...)] for i in range(len(equation.outvars))]
+    return [_window((*before, i, ...)) for i in range(len(equation.outvars))]
 
 
 def _pad(equation: Any) -> list[Arrangement]:
     """Low, high and interior padding; negative low or high padding cuts entries off."""
     (source, _), target = _shapes(equation)
-    into, out_of = [], []
+    into: list[slice] = []
+    out_of: list[slice] = []
     for size, length, (low, _, interior) in zip(
         source, target, equation.params["padding_config"], strict=True
     ):
@@ -63,44 +76,46 @@ def _pad(equation: Any) -> list[Arrangement]:
 
 def _reshape(equation: Any) -> list[Arrangement]:
     _, target = _shapes(equation)
-    return [lambda x: x.reshape(target)]
+    return _unary(lambda x: x.reshape(target))
 
 
 def _rev(equation: Any) -> list[Arrangement]:
     axes = tuple(equation.params["dimensions"])
-    return [lambda x: np.flip(x, axes)]
+    return _unary(lambda x: np.flip(x, axes))
 
 
 def _slice(equation: Any) -> list[Arrangement]:
     starts, limits = equation.params["start_indices"], equation.params["limit_indices"]
     strides = equation.params["strides"] or (1,) * len(starts)
     window = tuple(map(slice, starts, limits, strides))
-    return [lambda x: x[(*window, ...)]]
+    return [_window((*window, ...))]
 
 
 def _split(equation: Any) -> list[Arrangement]:
     axis, stops = equation.params["axis"], np.cumsum(equation.params["sizes"]).tolist()
     before = (slice(None),) * axis
-    windows = [(*before, slice(a, b)) for a, b in zip([0, *stops], stops, strict=False)]
-    return [lambda x, window=window: x[window] for window in windows]
+    return [_window((*before, slice(a, b))) for a, b in zip([0, *stops], stops, strict=False)]
 
 
 def _transpose(equation: Any) -> list[Arrangement]:
     axes = equation.params["permutation"]
-    return [lambda x: x.transpose(axes)]
+    return _unary(lambda x: x.transpose(axes))
 
 
-def _same(equation: Any) -> list[Arrangement]:
-    return [lambda *xs, i=i: xs[i] for i in range(len(equation.outvars))]
+def _window(index: tuple[Any, ...]) -> Arrangement:
+    def window(x: np.ndarray) -> np.ndarray:
+        return x[index]
 
+    return window
+
+
+UNTOUCHED = frozenset({"copy", "copy_p", "optimization_barrier", "stop_gradient"})
+"""Primitives whose outputs are their operands."""
 
 ARRANGEMENTS: dict[str, Callable[[Any], list[Arrangement]]] = {
     "broadcast_in_dim": _broadcast_in_dim,
     "concatenate": _concatenate,
-    "copy": _same,
-    "copy_p": _same,
     "expand_dims": _reshape,
-    "optimization_barrier": _same,
     "pad": _pad,
     "reshape": _reshape,
     "rev": _rev,
@@ -108,7 +123,6 @@ ARRANGEMENTS: dict[str, Callable[[Any], list[Arrangement]]] = {
     "split": _split,
     "squeeze": _reshape,
     "stack": _stack,
-    "stop_gradient": _same,
     "transpose": _transpose,
     "unstack": _unstack,
 }

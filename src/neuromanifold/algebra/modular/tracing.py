@@ -5,10 +5,14 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr
 from jax.interpreters import partial_eval
 
 from neuromanifold.errors import ArgumentError
+
+# The lines that errors name are the user's, not this module's.
+source_info_util.register_exclusion(__file__)
 
 
 def shapes_of(examples: Any) -> Any:
@@ -32,9 +36,7 @@ def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
 def traced(f: Callable[..., Any], shapes: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
     """The jaxpr of `f` in float64 without dead code, and the structure of its output."""
     with jax.enable_x64(True):
-        # A new function object each time: JAX remembers traces by function, and one made with x64
-        # off must not be met here.
-        closed, output = jax.make_jaxpr(lambda *args: f(*args), return_shape=True)(*shapes)
+        closed, output = jax.make_jaxpr(f, return_shape=True)(*shapes)
         everything = [True] * len(closed.jaxpr.outvars)
         jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, everything, instantiate=True)
     return ClosedJaxpr(jaxpr, closed.consts), jax.tree.structure(output)
