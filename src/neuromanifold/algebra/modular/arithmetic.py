@@ -7,6 +7,7 @@ to 2^53; each rule says why its sums and products stay below that.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from neuromanifold.algebra.modular.contraction import contract
@@ -81,13 +82,12 @@ def _scaled(recorder: Recorder, equation: Any, values: Sequence[Value]) -> tuple
 def _div(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """A quotient; a zero denominator raises `ZeroResidueError` when the program runs."""
     numerator, denominator = values
-    y = recorder.finite(denominator, equation)
+    y = recorder.denominator(denominator, equation)
     if isinstance(denominator, Known) and np.all(denominator.array > 0):
         x = recorder.unknown(numerator, equation)
     else:
         x = recorder.finite(numerator, equation)
-    factors = [x, recorder.inverse(y)]
-    return [recorder.emit_entrywise(_times, factors, _shape(equation), x.masked)]
+    return [recorder.emit_entrywise(_times, [x, y], _shape(equation), x.masked)]
 
 
 def _square(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -173,7 +173,7 @@ def _dot_general(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
 
 
 def _convert(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    if np.dtype(equation.params["new_dtype"]).kind != "f":
+    if not jax.dtypes.issubdtype(equation.params["new_dtype"], np.floating):
         raise NotCoveredError(
             f"{recorder.where(equation)} turns values that depend on the arguments into the type "
             f"{equation.params['new_dtype']}, which is no rational function; keep them real"

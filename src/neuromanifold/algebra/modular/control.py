@@ -70,7 +70,7 @@ def _scan(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]
 
 def _row(recorder: Recorder, value: Value, i: int) -> Value:
     if isinstance(value, Known):
-        return Known(value.array[i])
+        return Known(value.array[(i, ...)])
 
     def row(x: np.ndarray) -> np.ndarray:
         return x[(i, ...)]

@@ -71,19 +71,17 @@ def _by_numpy(equation: Any, arrays: Sequence[np.ndarray]) -> Sequence[Any] | No
     if name in _ALONG_AXES:
         return [_ALONG_AXES[name](arrays[0], axis=tuple(params["axes"]))]
     if name == "convert_element_type":
-        return [converted(arrays[0], np.dtype(params["new_dtype"]))]
+        return [converted(arrays[0], params["new_dtype"])]
     if name == "iota":
         return [_iota(params)]
     return None
 
 
-def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def converted(array: np.ndarray, dtype: Any) -> np.ndarray:
     """The array in another type; every float becomes a float64."""
-    if dtype.kind != "f":
+    if not jax.dtypes.issubdtype(dtype, np.floating):
         return array.astype(dtype)
-    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
-        return widen(array)
-    return array.astype(np.float64)
+    return widen(array) if array.dtype == np.float32 else array.astype(np.float64)
 
 
 def _iota(params: dict[str, Any]) -> np.ndarray:

@@ -9,7 +9,7 @@ A program says 1/3 by writing the nearest float. A finite float x is therefore r
   then contains the float and not the number which it may stand for.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -51,6 +51,11 @@ class RationalArray:
     places: np.ndarray
     dyadic: tuple[float, ...]
 
+    @property
+    def reciprocal(self) -> "RationalArray":
+        """The array of 1/q for each entry q; no entry may be zero."""
+        return replace(self, distinct=tuple(1 / q for q in self.distinct))
+
     def residues(self, field: PrimeField) -> Residues:
         """The entries mod p."""
         try:
@@ -83,17 +88,17 @@ def _reading(x: float) -> tuple[Fraction, bool]:
 
 
 def widen(values: np.ndarray) -> np.ndarray:
-    """Constants of lower precision in float64: 0.1 there is meant as 0.1, not as 0.100000001.
+    """Single-precision constants in float64: 0.1 there is meant as 0.1, not as 0.100000001.
 
-    An entry within one unit in the last place, of its own format, of a rational number of height up
-    to `HEIGHT_SINGLE` becomes the float64 nearest to that number; others keep their value.
+    An entry within one unit in the last place (of single precision) of a rational number of height
+    up to `HEIGHT_SINGLE` becomes the float64 nearest to that number; others keep their value.
     """
 
-    def meant(x: np.floating) -> float:
+    def meant(x: np.float32) -> float:
         ulp = float(abs(np.spacing(x)))
         near = rational_near(float(x), ulp, HEIGHT_SINGLE) if np.isfinite(x) else None
         return float(x) if near is None else float(near)
 
     distinct, places = np.unique(values, return_inverse=True)
     table = np.array([meant(x) for x in distinct], dtype=np.float64)
-    return table[places].reshape(values.shape)
+    return np.asarray(table[places]).reshape(values.shape)

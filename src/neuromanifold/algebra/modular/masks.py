@@ -42,7 +42,7 @@ def compare(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
 
 def is_finite(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """Whether entries are finite: all but the masked ones."""
-    return [Known(~recorder.unknown(values[0], equation).mask)]
+    return [Known(np.asarray(~recorder.unknown(values[0], equation).mask))]
 
 
 def maximum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -96,7 +96,7 @@ def select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[V
     if sum(used) == 1 and isinstance(cases[used.index(True)], Unknown):
         return [cases[used.index(True)]]
     cases = [
-        _masking(case, chosen == i) if isinstance(case, Known) else case
+        _masking(case, np.asarray(chosen == i)) if isinstance(case, Known) else case
         for i, case in enumerate(cases)
     ]
     if all(isinstance(case, Known) for case in cases):

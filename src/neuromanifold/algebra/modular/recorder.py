@@ -22,9 +22,9 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A value that depends on no argument."""
+    """A value that depends on no argument: a NumPy array, or random keys in a JAX array."""
 
-    array: np.ndarray
+    array: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,29 +169,43 @@ class Recorder:
             self._inverses[value.slot] = self.emit_entrywise(_inverse, [value], value.shape)
         return self._inverses[value.slot]
 
+    def denominator(self, value: Value, equation: Any) -> Unknown:
+        """What to multiply by to divide by the value; constants are inverted as rationals."""
+        if isinstance(value, Unknown):
+            return self.inverse(self.finite(value, equation))
+        if not np.all(value.array) or not np.isfinite(value.array).all():
+            raise ArgumentError(
+                f"the function divides by a constant 0, NaN or infinity in {self.where(equation)}; "
+                "over a prime field constant denominators must be finite and not zero"
+            )
+        return self._constant(rational_array(value.array).reciprocal)
+
     def unknown(self, value: Value, equation: Any) -> Unknown:
         """The value as residues; a constant is read as rational numbers, −inf as a mask."""
         if isinstance(value, Unknown):
             return value
-        array = np.asarray(value.array)
-        masked = np.isneginf(array) if array.dtype.kind == "f" else None
-        if masked is not None and masked.any():
+        array, masked = value.array, None
+        if array.dtype.kind not in "fiub":
+            raise ArgumentError(
+                f"the function has a constant of type {array.dtype} in {self.where(equation)}; "
+                "only real constants can be evaluated over a prime field"
+            )
+        if not np.isfinite(array).all():
+            masked = np.asarray(np.isneginf(array))
             array = np.where(masked, 0.0, array)
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        if not np.isfinite(array).all():
             found = "NaN" if np.isnan(array).any() else "+infinity"
             raise ArgumentError(
                 f"the function has the constant {found} in {self.where(equation)}, which has no "
                 "residue: only finite constants, and −infinity as a mask, can be evaluated over a "
                 "prime field"
             )
-        if array.dtype.kind not in "fiub":
-            raise ArgumentError(
-                f"the function has a constant of type {array.dtype} in {self.where(equation)}; "
-                "only real constants can be evaluated over a prime field"
-            )
+        return self._constant(rational_array(array), masked)
+
+    def _constant(self, numbers: RationalArray, masked: np.ndarray | None = None) -> Unknown:
         slot = self._slot()
-        self._constants.append((slot, rational_array(array)))
-        return Unknown(slot, array.shape, masked if masked is not None and masked.any() else None)
+        self._constants.append((slot, numbers))
+        return Unknown(slot, numbers.places.shape, masked)
 
     def finite(self, value: Value, equation: Any) -> Unknown:
         """The value as residues, none of which may be minus infinity."""
