@@ -1,0 +1,130 @@
+"""Calls, loops and branches: everything that has a jaxpr inside.
+
+Loops are unrolled while recording, so a loop counter is known at every turn and may be used as an
+index; a branch must be decided by known values.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from neuromanifold.algebra.modular.recorder import Known, Recorder, Value
+from neuromanifold.errors import NotCoveredError
+
+Read = Callable[[Recorder, Any, Sequence[Any], Sequence[Value]], list[Value]]
+"""Reads a jaxpr with its constants and arguments, and gives its outputs."""
+
+Rule = Callable[[Read, Recorder, Any, Sequence[Value]], list[Value]]
+
+_INNER = {
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "jit": "jaxpr",
+    "remat2": "jaxpr",
+}
+
+
+def opened(inner: Any) -> tuple[Any, Sequence[Any]]:
+    """The jaxpr and its constants, of a closed jaxpr or an open one."""
+    return (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
+
+
+def inner_jaxpr(equation: Any) -> tuple[Any, Sequence[Any]] | None:
+    """What a plain call calls; None for other primitives."""
+    name = equation.primitive.name
+    return opened(equation.params[_INNER[name]]) if name in _INNER else None
+
+
+def _call(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    inner = inner_jaxpr(equation)
+    assert inner is not None
+    return read(recorder, *inner, values)
+
+
+def _scan(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    params = equation.params
+    body, constants = opened(params["jaxpr"])
+    fixed = values[: params["num_consts"]]
+    carry = list(values[params["num_consts"] :][: params["num_carry"]])
+    rows = values[params["num_consts"] + params["num_carry"] :]
+    turns = range(params["length"])
+    collected: list[list[Value]] = []
+    for i in reversed(turns) if params["reverse"] else turns:
+        results = read(
+            recorder, body, constants, [*fixed, *carry, *(_row(recorder, x, i) for x in rows)]
+        )
+        carry = results[: len(carry)]
+        collected.append(results[len(carry) :])
+    if params["reverse"]:
+        collected.reverse()
+    shapes = [v.aval.shape for v in equation.outvars[len(carry) :]]
+    stacks = [
+        _stacked(recorder, equation, [turn[k] for turn in collected], shape)
+        for k, shape in enumerate(shapes)
+    ]
+    return [*carry, *stacks]
+
+
+def _row(recorder: Recorder, value: Value, i: int) -> Value:
+    if isinstance(value, Known):
+        return Known(value.array[(i, ...)])
+
+    def row(x: np.ndarray) -> np.ndarray:
+        return x[(i, ...)]
+
+    return recorder.move(row, [value], value.shape[1:])
+
+
+def _stacked(
+    recorder: Recorder, equation: Any, turns: Sequence[Value], shape: tuple[int, ...]
+) -> Value:
+    if not turns:
+        return Known(np.zeros(shape))
+    if all(isinstance(value, Known) for value in turns):
+        return Known(np.stack([value.array for value in turns if isinstance(value, Known)]))
+    parts = [recorder.unknown(value, equation) for value in turns]
+
+    def stack(*arrays: np.ndarray) -> np.ndarray:
+        return np.stack(arrays)
+
+    return recorder.move(stack, parts, shape)
+
+
+def _while(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    params = equation.params
+    condition, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
+    for_condition = values[: params["cond_nconsts"]]
+    for_body = values[params["cond_nconsts"] :][: params["body_nconsts"]]
+    carry = list(values[params["cond_nconsts"] + params["body_nconsts"] :])
+    while True:
+        (goes_on,) = read(recorder, *condition, [*for_condition, *carry])
+        if not _decided(recorder, goes_on, equation).item():
+            return carry
+        carry = read(recorder, *body, [*for_body, *carry])
+
+
+def _cond(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    which, *operands = values
+    branches = equation.params["branches"]
+    i = min(max(int(_decided(recorder, which, equation).item()), 0), len(branches) - 1)
+    return read(recorder, *opened(branches[i]), operands)
+
+
+def _decided(recorder: Recorder, value: Value, equation: Any) -> np.ndarray:
+    if not isinstance(value, Known):
+        raise NotCoveredError(
+            f"{recorder.where(equation)} is decided by an argument of the function; over a prime "
+            "field loops and branches must be decided by constants"
+        )
+    return value.array
+
+
+CONTROL: dict[str, Rule] = {
+    **dict.fromkeys(_INNER, _call),
+    "cond": _cond,
+    "scan": _scan,
+    "while": _while,
+}

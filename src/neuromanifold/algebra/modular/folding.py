@@ -1,0 +1,96 @@
+"""What depends on no argument is computed in float64, before it is read as rational numbers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from neuromanifold.algebra.modular.literals import widen
+from neuromanifold.algebra.modular.structural import ARRANGEMENTS
+
+# NumPy's own functions, for speed: JAX compiles each primitive for each shape before running it.
+_ENTRYWISE: dict[str, Callable[..., np.ndarray]] = {
+    "abs": np.abs,
+    "add": np.add,
+    "add_any": np.add,
+    "and": np.bitwise_and,
+    "eq": np.equal,
+    "exp": np.exp,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "is_finite": np.isfinite,
+    "le": np.less_equal,
+    "log": np.log,
+    "lt": np.less,
+    "max": np.maximum,
+    "min": np.minimum,
+    "mul": np.multiply,
+    "ne": np.not_equal,
+    "neg": np.negative,
+    "not": np.bitwise_not,
+    "or": np.bitwise_or,
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "sub": np.subtract,
+}
+_ALONG_AXES: dict[str, Callable[..., np.ndarray]] = {
+    "reduce_and": np.all,
+    "reduce_max": np.max,
+    "reduce_min": np.min,
+    "reduce_or": np.any,
+    "reduce_sum": np.sum,
+}
+
+
+def folded(equation: Any, arrays: Sequence[Any]) -> list[Any]:
+    """The outputs of an equation whose operands are all known."""
+    results = None
+    if all(isinstance(array, np.ndarray) for array in arrays):
+        with np.errstate(all="ignore"):
+            results = _by_numpy(equation, arrays)
+    if results is None:
+        return _by_jax(equation, arrays)
+    return [np.asarray(result) for result in results]
+
+
+def plain(array: Any) -> Any:
+    """The NumPy array; a random key, which NumPy cannot hold, stays a JAX array."""
+    is_key = jax.dtypes.issubdtype(getattr(array, "dtype", None), jax.dtypes.prng_key)
+    return array if is_key else np.asarray(array)
+
+
+def _by_numpy(equation: Any, arrays: Sequence[np.ndarray]) -> Sequence[Any] | None:
+    name, params = equation.primitive.name, equation.params
+    if name in ARRANGEMENTS:
+        return [arrange(*arrays) for arrange in ARRANGEMENTS[name](equation)]
+    if name in _ENTRYWISE:
+        return [_ENTRYWISE[name](*arrays)]
+    if name == "div" and arrays[0].dtype.kind == "f":
+        return [np.divide(*arrays)]
+    if name in _ALONG_AXES:
+        return [_ALONG_AXES[name](arrays[0], axis=tuple(params["axes"]))]
+    if name == "convert_element_type":
+        return [converted(arrays[0], params["new_dtype"])]
+    if name == "iota":
+        return [_iota(params)]
+    return None
+
+
+def converted(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """The array in another type; every float becomes a float64."""
+    if not jax.dtypes.issubdtype(dtype, np.floating):
+        return array.astype(dtype)
+    return widen(array) if array.dtype == np.float32 else array.astype(np.float64)
+
+
+def _iota(params: dict[str, Any]) -> np.ndarray:
+    shape, axis = params["shape"], params["dimension"]
+    line = np.arange(shape[axis], dtype=params["dtype"])
+    return np.broadcast_to(line.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
+
+
+def _by_jax(equation: Any, arrays: Sequence[Any]) -> list[Any]:
+    with jax.enable_x64(True):
+        result = equation.primitive.bind(*map(jax.numpy.asarray, arrays), **equation.params)
+        return [plain(r) for r in (result if equation.primitive.multiple_results else [result])]

@@ -1,0 +1,104 @@
+"""Floating-point constants as rational numbers, and those as residues.
+
+A program says 1/3 by writing the nearest float. A finite float x is therefore read as
+
+- itself, when it is a whole number;
+- the rational number q with numerator and denominator up to `HEIGHT` that lies within one unit in
+  the last place of x, when there is one (0.1, 1/3, 0.375);
+- its exact dyadic value otherwise (1/√2, π); those are listed, since the function that is evaluated
+  then contains the float and not the number which it may stand for.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
+from neuromanifold.errors import ArgumentError
+
+# About 0.6 HEIGHT² rationals of the height lie between 0 and 1. Two units in the last place are
+# 2^-52, so a random float64 meets one of them with probability below 0.6 · 10^12 · 2^-52 < 2·10^-4.
+HEIGHT = 10**6
+# The same for float32 (2^-23) with probability below 0.6 · 10^4 · 2^-23 < 10^-3.
+HEIGHT_SINGLE = 100
+
+
+def rational_near(x: float, ulp: float, height: int) -> Fraction | None:
+    """The rational number of at most this height within `ulp` of `x`, if any.
+
+    Two of them differ by at least height^-2 relatively, far more than two units in the last place,
+    so there is at most one, and the best approximation with a bounded denominator finds it.
+    """
+    exact = Fraction(x)
+    near = exact.limit_denominator(height)
+    if abs(near.numerator) <= height and abs(near - exact) <= Fraction(ulp):
+        return near
+    return None
+
+
+@dataclass(frozen=True)
+class RationalArray:
+    """An array of rational numbers, each distinct one stored once.
+
+    Attributes:
+        distinct: the distinct numbers.
+        places: for each entry the index of its number.
+        dyadic: the floats that were read as their exact dyadic value.
+    """
+
+    distinct: tuple[Fraction, ...]
+    places: np.ndarray
+    dyadic: tuple[float, ...]
+
+    @property
+    def reciprocal(self) -> "RationalArray":
+        """The array of 1/q for each entry q; no entry may be zero."""
+        return replace(self, distinct=tuple(1 / q for q in self.distinct))
+
+    def residues(self, field: PrimeField) -> Residues:
+        """The entries mod p."""
+        try:
+            table = np.array([field.from_fraction(q) for q in self.distinct], dtype=np.float64)
+        except ZeroResidueError as error:
+            raise ArgumentError(
+                f"a constant of the function has no residue: {error}; take another prime"
+            ) from None
+        return np.asarray(table[self.places])
+
+
+def rational_array(values: np.ndarray) -> RationalArray:
+    """The finite entries of an integer, Boolean or float array, read by the rule of this module."""
+    compact = values[tuple(slice(0, 1) if step == 0 else slice(None) for step in values.strides)]
+    distinct, places = np.unique(compact, return_inverse=True)
+    places = np.broadcast_to(places.reshape(compact.shape), values.shape)
+    if distinct.dtype.kind in "iub":
+        return RationalArray(tuple(Fraction(int(v)) for v in distinct), places, ())
+    readings = [_reading(x) for x in distinct.tolist()]
+    dyadic = [x for x, (_, as_float) in zip(distinct.tolist(), readings, strict=True) if as_float]
+    return RationalArray(tuple(number for number, _ in readings), places, tuple(dyadic))
+
+
+def _reading(x: float) -> tuple[Fraction, bool]:
+    """The number that a finite float is read as, and whether that is the float's dyadic value."""
+    if x.is_integer() and abs(x) < 2**53:
+        return Fraction(x), False
+    near = rational_near(x, float(abs(np.spacing(x))), HEIGHT)
+    return (Fraction(x), True) if near is None else (near, False)
+
+
+def widen(values: np.ndarray) -> np.ndarray:
+    """Single-precision constants in float64: 0.1 there is meant as 0.1, not as 0.100000001.
+
+    An entry within one unit in the last place (of single precision) of a rational number of height
+    up to `HEIGHT_SINGLE` becomes the float64 nearest to that number; others keep their value.
+    """
+
+    def meant(x: np.float32) -> float:
+        ulp = float(abs(np.spacing(x)))
+        near = rational_near(float(x), ulp, HEIGHT_SINGLE) if np.isfinite(x) else None
+        return float(x) if near is None else float(near)
+
+    distinct, places = np.unique(values, return_inverse=True)
+    table = np.array([meant(x) for x in distinct], dtype=np.float64)
+    return np.asarray(table[places]).reshape(values.shape)

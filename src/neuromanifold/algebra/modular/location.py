@@ -1,0 +1,21 @@
+"""Where in the user's program an equation of a jaxpr comes from."""
+
+from typing import Any
+
+from jax.extend import source_info_util
+
+
+def where_from(equation: Any, *callers: Any) -> str:
+    """The primitive and the line that called it, for error texts.
+
+    JAX keeps no line for what happens inside its own library functions; the line of the innermost
+    caller that has one is named then.
+    """
+    if equation is None:
+        return "the output"
+    name = f"`{equation.primitive.name}`"
+    for candidate in (equation, *callers):
+        line = source_info_util.summarize(candidate.source_info)
+        if line:
+            return f"{name} ({line})"
+    return name

@@ -1,0 +1,125 @@
+"""What cannot be evaluated over a prime field is refused with the reason and the way out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuromanifold.algebra.modular import over_prime_field
+from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.errors import ArgumentError, NotCoveredError
+
+FIELD = PrimeField()
+HERE = r"\(.*test_modular_errors\.py:\d+.*\)"
+
+
+@pytest.mark.parametrize(
+    ("name", "f"),
+    [
+        ("sin", lambda x: jnp.sin(x)),
+        ("log", lambda x: jnp.log(x)),
+        ("abs", lambda x: jax.nn.logsumexp(x)),
+        ("log", lambda x: jax.nn.log_softmax(x)),
+        ("sqrt", lambda x: jnp.linalg.norm(x)),
+        ("sort", lambda x: jnp.sort(x)),
+        ("erf", lambda x: jax.scipy.special.erf(x)),
+    ],
+)
+def test_an_unknown_primitive_is_named_with_its_line_and_the_way_out(name, f):
+    with pytest.raises(
+        NotCoveredError,
+        match=f"`{name}` {HERE} cannot be evaluated over a prime field.*write the function without"
+        f" `{name}`, or apply it to constants only",
+    ):
+        over_prime_field(f, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "f"),
+    [
+        ("max", lambda x: jax.nn.relu(x)),
+        ("gt", lambda x: jnp.where(x > 0, x, 0.0)),
+        ("eq", lambda x: jax.grad(jnp.max)(x)),
+        ("min", lambda x: jnp.minimum(x, 1.0)),
+        ("ne", lambda x: jnp.where(x != x, 0.0, x)),
+        ("gt", lambda x: jax.lax.cond(x[0] > 0, lambda y: y, lambda y: 2 * y, x)),
+        ("lt", lambda x: jax.lax.while_loop(lambda y: y[0] < 9, lambda y: 2 * y, x)),
+    ],
+)
+def test_a_comparison_of_residues_is_refused(name, f):
+    with pytest.raises(
+        NotCoveredError,
+        match=f"`{name}` {HERE} compares values that depend on the arguments: the function is not "
+        "built from rational functions and exponentials alone.*constant mask or a polynomial",
+    ):
+        over_prime_field(f, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("constant", "f"),
+    [
+        ("NaN", lambda x: x * jnp.nan),
+        (r"\+infinity", lambda x: x + jnp.inf),
+        (r"\+infinity", lambda x: x + 1 / jnp.zeros(3)),
+        ("NaN", lambda x: jnp.stack([x, jnp.full(3, jnp.nan)])),
+    ],
+)
+def test_constants_without_residue_are_refused(constant, f):
+    with pytest.raises(ArgumentError, match=rf"the constant {constant} in `.*` {HERE}"):
+        over_prime_field(f, np.zeros(3))
+
+
+@pytest.mark.parametrize("denominator", [0.0, np.nan, np.inf, [1.0, 0.0, 2.0]])
+def test_division_by_a_constant_that_has_no_inverse_is_refused(denominator):
+    with pytest.raises(ArgumentError, match=rf"divides by a constant 0, NaN .* in `div` {HERE}"):
+        over_prime_field(lambda x: x / jnp.asarray(denominator), np.zeros(3))
+
+
+@pytest.mark.parametrize("exponent", [0.5, -1.5])
+def test_fractional_powers_are_refused(exponent):
+    with pytest.raises(NotCoveredError, match=rf"`pow` {HERE} raises to a power that is not one"):
+        over_prime_field(lambda x: x**exponent, np.zeros(3))
+
+
+def test_positions_from_arguments_are_refused():
+    with pytest.raises(NotCoveredError, match="into the type int32"):
+        over_prime_field(lambda x: x[x[0].astype(jnp.int32)], np.zeros(3))
+
+
+def test_reading_outside_an_array_is_refused():
+    f = lambda x: x.at[jnp.array([1, 5])].get(mode="fill")  # noqa: E731
+    with pytest.raises(ArgumentError, match=rf"`gather` {HERE} reads outside its operand"):
+        over_prime_field(f, np.zeros(3))
+
+
+def test_complex_values_are_refused():
+    with pytest.raises(NotCoveredError, match=r"into the type complex128.*keep them real"):
+        over_prime_field(lambda x: x * 1j, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("example", "found"),
+    [(np.zeros(2, int), "int64"), (np.zeros(2, complex), "complex128"), (3, "int"), ("w", "str")],
+)
+def test_arguments_that_are_not_real_are_refused(example, found):
+    with pytest.raises(ArgumentError, match=f"must be real floating-point arrays .*; got {found}"):
+        over_prime_field(lambda x: x, example)
+
+
+def test_residues_have_to_fit_what_was_traced():
+    double = over_prime_field(lambda x: x + x, np.zeros((2, 3)))
+    with pytest.raises(ArgumentError, match=r"has shape \(3, 2\), .* traced for \(2, 3\)"):
+        double(FIELD, np.zeros((3, 2)))
+    with pytest.raises(ArgumentError, match="residues in float64 NumPy arrays; got int64"):
+        double(FIELD, np.zeros((2, 3), dtype=int))
+    with pytest.raises(ArgumentError, match="residues in float64 NumPy arrays; got float32"):
+        double(FIELD, jnp.zeros((2, 3)))
+    with pytest.raises(ArgumentError, match="was traced for arguments"):
+        double(FIELD, {"x": np.zeros((2, 3))})
+
+
+def test_random_constants_are_constants():
+    f = lambda x: x * jax.random.randint(jax.random.key(0), (3,), 1, 1000)  # noqa: E731
+    with jax.enable_x64(True):
+        expected = np.asarray(f(jnp.ones(3)))
+    np.testing.assert_array_equal(over_prime_field(f, np.zeros(3))(FIELD, np.ones(3)), expected)
