@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.algebra.rank import null_space, right_inverse
 from neuromanifold.errors import ArgumentError
 
 Matrix = Float[np.ndarray, "_ _"]
@@ -68,3 +70,30 @@ class FloatingPoint(LinearAlgebra):
         if self.null_space(matrix.T).shape[1]:
             raise ArgumentError("the matrix has no right inverse: its rows are dependent")
         return np.linalg.pinv(matrix)
+
+
+@dataclass(frozen=True, slots=True)
+class Modular(LinearAlgebra):
+    """Residues mod p, exact.
+
+    Attributes:
+        field: the prime field.
+    """
+
+    field: PrimeField
+
+    def matmul(self, left: Stack, right: Stack) -> Stack:
+        """The matrix product mod p."""
+        return self.field.matmul(left, right)
+
+    def subtract(self, left: Stack, right: Stack) -> Stack:
+        """The difference mod p."""
+        return self.field.reduce(left - right)
+
+    def null_space(self, matrix: Matrix) -> Matrix:
+        """From the reduced echelon form."""
+        return null_space(matrix, self.field)
+
+    def right_inverse(self, matrix: Matrix) -> Matrix:
+        """From the echelon form of the matrix beside the identity."""
+        return right_inverse(matrix, self.field)
