@@ -1,8 +1,9 @@
 """Residues mod p as balanced float64 numbers: reduction, products, inverses, and a residue stream.
 
-Exactness. Let h = (p−1)/2 < 2^22, so a balanced residue has |x| ≤ h. A float64 holds every integer
-up to 2^53. A product of two residues is at most h² < 2^44; a sum of k of them is exact, in whatever
-order it is taken, while every partial sum stays below 2^53.
+Exactness. A float64 holds every integer up to 2^53. Let p < 2^23 be an odd prime. Balanced residues
+have |x| ≤ (p−1)/2; residues after the single pass of `reduce_once` have |x| ≤ s = (p+3)/2, the
+`slack_bound`, and zero is still the only one that vanishes mod p when p > 3. A product of two is at
+most s² ≤ 2^44; a sum of k of them is exact, in whatever order it is taken, while k s² ≤ 2^53.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from neuromanifold.errors import ArgumentError, NeuromanifoldError
 Residues = Float64[np.ndarray, "..."]
 
 PRIME_LIMIT = 2**23
+EXACT_INTEGERS = 2**53  # every integer up to here in absolute value is a float64
 DEFAULT_PRIME = 8388593  # the largest prime below 2^23
 _STREAM = "neuromanifold residue stream 1"
 
@@ -49,26 +51,49 @@ class PrimeField:
             raise ArgumentError(f"{p} is not a prime; take {_prime_below(p)}, the next one below")
 
     @property
+    def slack_bound(self) -> int:
+        """The bound s = (p+3)/2 on what `reduce_once` returns: two more than a balanced residue."""
+        return (self.modulus + 3) // 2
+
+    @property
     def exact_terms(self) -> int:
         """How many products of residues a float64 sums exactly, with a residue to spare.
 
-        A reduced number may be off the balanced range by rounding in `reduce` (by less than 4, see
-        there), so k terms are allowed while k (p/2 + 4)² ≤ 2^53 − p: 511 at p = 8388593.
+        A sum of k products and one residue, each within s, must be fit for another reduction:
+        k s² + s ≤ 2^53 − s. At p = 8388593 that is k = 512.
         """
-        p = self.modulus
-        return int((2**53 - p) // (p / 2 + 4) ** 2)
+        s = self.slack_bound
+        return (EXACT_INTEGERS - 2 * s) // s**2
 
-    def reduce(self, x: Residues) -> Residues:
-        """The balanced residue of integers |x| ≤ 2^53 held in floats.
+    def reduce_once(self, x: Residues, scratch: Residues) -> None:
+        """Replace integers |x| ≤ 2^53 − s by residues |r| ≤ s, balanced ones where |x| < 2^51.
 
-        x/p is off by a relative 2^-53, so by less than 2^53/p · 2^-53 = 1/p in absolute terms: rint
-        misses the nearest integer only when x/p lies within 1/p of a half-integer. Then x − q p
-        lies outside the balanced range by a unit, and one more step of p brings it inside.
+        Let u = 2^-53. The computed x (1/p) is off from x/p by at most |x/p| (2u + u²), so q, the
+        integer nearest to it, leaves |x − q p| ≤ p/2 + |x| (2u + u²) < p/2 + 2: an integer, so at
+        most s = (p+3)/2. Hence |q p| ≤ 2^53, and product and difference are exact. Moreover x/p is
+        at least 1/(2p) from every half-integer, p being odd, so for |x| < 2^51 the rounding picks
+        the nearest integer to x/p itself and the result is balanced.
+
+        Args:
+            x: the integers, overwritten by their residues.
+            scratch: an array of the same shape whose content is lost.
         """
         p = float(self.modulus)
-        once = x - np.rint(x / p) * p
-        half = (self.modulus - 1) // 2
-        return np.where(once > half, once - p, np.where(once < -half, once + p, once))
+        np.multiply(x, 1.0 / p, out=scratch)
+        np.rint(scratch, out=scratch)
+        np.multiply(scratch, p, out=scratch)
+        np.subtract(x, scratch, out=x)
+
+    def reduce(self, x: Residues) -> Residues:
+        """The balanced residues of integers |x| ≤ 2^53 − s held in floats.
+
+        The first pass leaves at most s < 2^51, which the second one balances.
+        """
+        residues = np.array(x, dtype=np.float64)
+        scratch = np.empty_like(residues)
+        self.reduce_once(residues, scratch)
+        self.reduce_once(residues, scratch)
+        return residues
 
     def from_integers(self, values: object) -> Residues:
         """The residues of integers of any size (nested lists of ints, or an integer array)."""
@@ -90,14 +115,16 @@ class PrimeField:
         return float(residue - self.modulus if residue > self.modulus // 2 else residue)
 
     def multiply(self, x: Residues, y: Residues) -> Residues:
-        """The entrywise product; |x y| < 2^44, so it is exact before the reduction."""
-        return self.reduce(np.multiply(x, y))
+        """The entrywise product; |x y| ≤ 2^44, so it is exact and one pass balances it."""
+        product = np.asarray(np.multiply(x, y))
+        self.reduce_once(product, np.empty_like(product))
+        return product
 
     def matmul(self, x: Residues, y: Residues) -> Residues:
         """The matrix product `x @ y` (batched like NumPy's), exact for every length.
 
-        Each block of at most `exact_terms` products is summed exactly and reduced; the running sum
-        stays a residue, the spare one in the bound of `exact_terms`.
+        Each block of at most `exact_terms` products is summed exactly; the running sum is a residue
+        again after each block, the spare one in the bound of `exact_terms`.
         """
         length, step = x.shape[-1], self.exact_terms
         if length <= step:
