@@ -1,5 +1,7 @@
 """What the dimension formula says, how it says that it knows, and when it says nothing."""
 
+import subprocess
+import sys
 from itertools import product
 
 import pytest
@@ -388,3 +390,11 @@ def test_only_homogeneous_networks_have_an_ambient_dimension():
         ambient_dimension(Architecture((2, 2), (1,), 2, "softmax"))
     with pytest.raises(HypothesisError, match="skip = inner, not none"):
         ambient_dimension(Architecture((2, 2), (1,), 2, skip="inner"))
+
+
+def test_asking_for_a_formula_loads_no_array_library():
+    program = (
+        "import sys, neuromanifold.dimension.redundancy, neuromanifold.dimension.sample_complexity;"
+        "sys.exit(bool({'jax', 'numpy', 'scipy'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

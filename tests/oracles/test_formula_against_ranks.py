@@ -137,9 +137,13 @@ def test_the_inter_layer_symmetry_takes_its_share(widths, values):
     assert shares["inter-layer"] == _inter_layer_orbit(network)
 
 
-def test_wide_layers_have_smaller_orbits_than_groups():
-    network = Architecture((1, 5, 1), (1, 1), 3)
-    assert _inter_layer_orbit(network) < 25
+@pytest.mark.parametrize(
+    ("widths", "ranks", "values"),
+    [((1, 5, 1), (1, 1), None), ((2, 6, 7), (1, 1), (6, 2)), ((7, 6, 2), (1, 1), (2, 2))],
+)
+def test_no_orbit_is_claimed_where_it_is_smaller_than_the_group(widths, ranks, values):
+    network = Architecture(widths, ranks, 3, value_ranks=values)
+    assert _inter_layer_orbit(network) < widths[1] ** 2
     shares = {share.name for share in redundancy(network).shares}
     assert "inter-layer and not seen by the virtual weights" in shares
 
