@@ -120,7 +120,10 @@ def _layer(X, heads, architecture, rng):
 
 
 def _softmax(scores, mask, rng):
-    """exp as an independent random residue for each score, e' = e s', then normalised columns."""
+    """exp as an independent random residue for each score, e' = e s', then normalised columns.
+
+    A column sum that happens to vanish raises ValueError: take another seed.
+    """
     E = rng.integers(1, PRIME, scores.value.shape) * mask
     dE = E * scores.tangent % PRIME
     inverse = np.array([pow(int(total), -1, PRIME) for total in E.sum(0) % PRIME])
