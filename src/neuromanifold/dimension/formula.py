@@ -1,14 +1,14 @@
 """What theory says about the dimension of a network, and how it is known.
 
 The value comes from the most specific statement whose hypotheses the network meets. Its status is
-`theorem` when the network also meets the hypotheses of the theorem about fibers that makes the
-count a proof (thm-3.2, thm-3.7 or thm-3.9), and `conjecture` otherwise. Where no statement applies
-there is no value: the answer is `none`, never a guess.
+`theorem` when the network also meets the hypotheses of the theorem about fibers (eq-6) that makes
+the count a proof (thm-3.2, thm-3.7, thm-3.9), and `conjecture` otherwise. Where no statement
+applies there is no value: the answer is `none`, never a guess.
 """
 
 from dataclasses import dataclass
 
-from neuromanifold.architecture import READOUTS, Architecture, Readout
+from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.dimension.all_widths import matrices_of_rank, virtual_upper_bound
 from neuromanifold.dimension.heads import several_heads_dimension
 from neuromanifold.errors import ArgumentError
@@ -67,12 +67,12 @@ class DimensionFormula:
         }
 
 
-def dimension_formula(architecture: Architecture, readout: Readout = "logits") -> DimensionFormula:
+def dimension_formula(architecture: Architecture, readout: str = "logits") -> DimensionFormula:
     """The dimension of the neuromanifold, as far as theory knows it (all-widths).
 
     Args:
         architecture: the network.
-        readout: what of the output counts; there is a formula for the logits only.
+        readout: one of `READOUTS`, what of the output counts; only logits have a formula.
 
     >>> print(dimension_formula(Architecture(widths=(4, 2, 3), ranks=(2, 2), tokens=3)))
     The dimension is 24 (theorem, cor-3.8).
@@ -106,7 +106,8 @@ def _dimension(statement: str, architecture: Architecture) -> int | None:
         return several_heads_dimension(architecture)
     if statement == "residual-skip":
         return _residual_skip_dimension(architecture)
-    # With one head and no residual skip, each statement says that the virtual bound is reached.
+    # With one head and no residual skip, each statement says that the virtual bound is reached
+    # (all-widths, one-token, causal-mask, inner-skip).
     return virtual_upper_bound(architecture)
 
 

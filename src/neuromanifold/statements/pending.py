@@ -10,7 +10,6 @@ Topic = Literal["exact", "fibers", "paper"]
 
 PENDING: dict[str, Topic] = {
     "field-rank": "exact",
-    "softmax-exact": "exact",
     "readouts": "exact",
     "thm-3.2": "fibers",
     "thm-3.4": "fibers",
