@@ -220,7 +220,7 @@ def network_upper(
     With the constant μ as a parameter the cone has dimension ≤ parameters + 1 − rank, and what is
     measured one less: parameters − rank again.
     """
-    from_symmetries = problem.parameters - sum(family.dimension for family in symmetries)
+    from_symmetries = max(0, problem.parameters - sum(family.dimension for family in symmetries))
     from_virtual = readout_upper_bound(architecture, readout)
     if from_virtual is not None and from_virtual <= from_symmetries:
         return from_virtual, "virtual weights"

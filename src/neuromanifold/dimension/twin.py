@@ -1,8 +1,8 @@
 """The naive twin: the Jacobian of the built-in networks in plain integers mod p.
 
-Written from the definitions (def-1, eq-15) with the derivative worked out by hand, in int64, and with
-none of the code that evaluates JAX functions over a prime field. A sum of k products of residues
-0 ≤ x < p < 2^23 is below k·2^46 < 2^63 for k < 2^17, longer than any sum here.
+Written from the definitions (def-1, eq-15) with the derivative worked out by hand, in int64, and
+with none of the code that evaluates JAX functions over a prime field. A sum of k products of
+residues 0 ≤ x < p < 2^23 is below k·2^46 < 2^63 for k < 2^17, longer than any sum here.
 
 With P = Xᵀ A X (lightning) or its normalisation (softmax) and Y = Σ_h V_h X P_h, a cotangent Ȳ of Y
 pulls back to
@@ -10,8 +10,8 @@ pulls back to
     V̄ = Ȳ (X P)ᵀ,   P̄ = (V X)ᵀ Ȳ,   Ā = X S̄ Xᵀ,   Q̄ = K Ā,   K̄ = Q Āᵀ,
     X̄ = Vᵀ Ȳ Pᵀ + A X S̄ᵀ + Aᵀ X S̄,
 
-where S̄ = P̄ on the entries that the mask keeps, and for softmax S̄_ji = P_ji (P̄_ji − Σ_k P_ki P̄_ki)/τ.
-The skips add X̄ += Ȳ, or turn P into P + 1 in V̄ and X̄.
+where S̄ = P̄ on the entries that the mask keeps, and S̄_ji = P_ji (P̄_ji − Σ_k P_ki P̄_ki)/τ for
+softmax. The skips add X̄ += Ȳ, or turn P into P + 1 in V̄ and X̄.
 """
 
 import hashlib
@@ -92,7 +92,8 @@ class Twin:
         `u` has one row less than the output when the readout takes differences.
         """
         p = self.prime
-        inputs, attended = [X], []
+        inputs = [X]
+        attended: list[list[Integers]] = []
         for layer in weights:
             output, P = self._forward(layer, inputs[-1])
             inputs.append(output)
@@ -121,16 +122,15 @@ class Twin:
 
     def _forward(self, layer: dict[str, Integers], X: Integers) -> tuple[Integers, list[Integers]]:
         """The layer's output, and the attention weights P of each head."""
-        p, attended, total = self.prime, [], None
+        p, total = self.prime, np.zeros((), dtype=np.int64)
+        attended: list[Integers] = []
         for h in range(self.architecture.heads):
             A, V = self._head(layer, h)
             P = self._weights(_product(p, X.T, A, X))
             seen = P + np.eye(X.shape[1], dtype=np.int64) * (self.architecture.skip == "inner")
             out = _product(p, V, X, seen % p)
-            total = out if total is None else (total + out) % p
+            total = (total + out) % p
             attended.append(P)
-        if total is None:
-            raise ArgumentError("a layer has at least one head")
         return ((total + X) % p if self.architecture.skip == "residual" else total), attended
 
     def _backward(

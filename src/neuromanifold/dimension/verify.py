@@ -203,7 +203,8 @@ def _family_ranks(
 ) -> tuple[FamilyRank, ...]:
     """What each family adds to the rank, from the ranks of all rows up to it."""
     names = list(dict.fromkeys(name for name, _ in blocks))
-    ranks, before = [], 0
+    ranks: list[FamilyRank] = []
+    before = 0
     for k, name in enumerate(names):
         rows = np.concatenate([rows for other, rows in blocks if other in names[: k + 1]])
         total = flint_rank(rows, prime)
