@@ -123,7 +123,7 @@ def verify(
         rows = [(block.family, dense(block, places, problem.columns)) for block in blocks]
         families = _family_ranks(rows, field.modulus)
         upper, source = network_upper(architecture, certificate.readout, problem, families)
-        lower = flint_rank(_twin_jacobian(certificate, problem, point), field.modulus)
+        lower = flint_rank(twin_jacobian(certificate, problem, point), field.modulus)
         exponents = None
         if certificate.independence is not None:
             exponents = _twin_independence(problem, point, certificate, weights is not None)
@@ -222,7 +222,7 @@ def _twin(certificate: Certificate, point: Point, what: str = "") -> Twin:
     return Twin(architecture, point.field.modulus, exponentials)
 
 
-def _twin_jacobian(certificate: Certificate, problem: Problem, point: Point) -> Integers:
+def twin_jacobian(certificate: Certificate, problem: Problem, point: Point) -> Integers:
     """The recorded number of rows uᵀ J, from the naive twin."""
     twin, p = _twin(certificate, point), point.field.modulus
     inputs, cotangents = samples(problem, point, certificate.inputs)
