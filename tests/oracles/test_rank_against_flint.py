@@ -16,7 +16,7 @@ SHAPES = ((1, 1), (1, 9), (9, 1), (24, 40), (40, 24), (33, 33), (11, 90), (90, 1
 TINY = BlockSizes(panel=8, strip=2, window=3, direct=0, tile_rows=5, tile_columns=16)
 SIZES = (
     TINY,
-    BlockSizes(panel=1, strip=1, window=1, direct=0),
+    BlockSizes(panel=3, strip=1, window=1, direct=0),
     BlockSizes(panel=13, strip=4, window=1, direct=0, tile_rows=7, tile_columns=64),
     BlockSizes(panel=32, strip=16, window=40, direct=0, tile_rows=16, tile_columns=16),
     BlockSizes(panel=37, strip=5, window=8, direct=60, tile_rows=10, tile_columns=9),
@@ -176,7 +176,7 @@ def test_batches_of_any_size_give_the_form_of_one_batch(family: Family) -> None:
 
 def test_thousands_of_small_ranks_are_flints() -> None:
     rng = np.random.default_rng(7)
-    for _ in range(3000):
+    for _ in range(2000):
         field = PrimeField(int(rng.choice(PRIMES)))
         m, n = (int(k) for k in rng.integers(0, 9, 2))
         family = FAMILIES[rng.integers(len(FAMILIES))]
@@ -202,7 +202,7 @@ def test_null_space_and_right_inverse_are_flints(modulus: int) -> None:
         assert identity == to_flint(np.eye(len(rows)), field)
 
 
-@pytest.mark.parametrize("shape", [(700, 900), (900, 700), (1100, 1100)])
+@pytest.mark.parametrize("shape", [(700, 900), (900, 700)])
 def test_several_full_panels_have_flints_rank(shape: tuple[int, int]) -> None:
     """Default block sizes beyond one panel, threads included, at the prime with the least room."""
     field, rng = PrimeField(), np.random.default_rng(13)

@@ -130,6 +130,12 @@ class EchelonForm:
                 f"float64 rows of length {self.columns} were wanted; "
                 f"got {rows.dtype} of shape {rows.shape}"
             )
+        half = self.field.modulus // 2
+        if rows.size and not (rows.max() <= half and rows.min() >= -half):
+            raise ArgumentError(
+                f"residues in [−{half}, {half}] were wanted; "
+                f"got numbers from {rows.min()} to {rows.max()}: reduce them first"
+            )
 
     @contextmanager
     def _threads(self, entries: int) -> Iterator[Elimination]:
