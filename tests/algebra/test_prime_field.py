@@ -130,6 +130,8 @@ def test_integers_of_any_size_and_fractions_have_residues() -> None:
         balanced(-(10**30), 251),
     ]
     assert field.from_integers(np.array([250, 126, 125])).tolist() == [-1.0, -125.0, 125.0]
+    large = np.array([2**64 - 1, 2**63], dtype=np.uint64)
+    assert field.from_integers(large).tolist() == [balanced(int(v), 251) for v in large]
     half = field.from_fraction(Fraction(1, 2))
     assert (2 * half) % 251 == 1
     with pytest.raises(ArgumentError, match="integers were wanted; got dtype float64"):

@@ -8,6 +8,10 @@ changes only columns from c on, and a row led by a column right of c is zero in 
 their leading columns the pivot rows are therefore the reduced row echelon form, which is unique. So
 the pivots are the lexicographically first independent rows and columns, whatever the block sizes.
 
+Zero tests. A residue within s = (p+3)/2 < p is 0 mod p only if it is 0. For p = 3, where s = p, all
+sums here (at most 512 terms, unless `BlockSizes` asks for more) stay far below 2^51, so that every
+residue is balanced.
+
 Speed. A panel is halved recursively; each half is eliminated from the other by one matrix product.
 At the bottom a strip of few rows is brought to echelon form on a window of few columns only, with
 the identity beside it to record the transform, which one product applies to the whole strip.
