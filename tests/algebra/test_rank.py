@@ -5,7 +5,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from neuromanifold.algebra.echelon import EchelonForm
-from neuromanifold.algebra.elimination import BlockSizes
+from neuromanifold.algebra.elimination import BlockSizes, Elimination
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import null_space, rank, rank_profile, right_inverse
 from neuromanifold.algebra.workers import workers
@@ -59,6 +59,32 @@ def test_profile_lists_the_first_independent_rows_and_columns() -> None:
     rows, columns = rank_profile(np.stack([zero, a, zero, FIELD.reduce(2 * a), b]), FIELD)
     assert rows.tolist() == [1, 4]
     assert columns.tolist() == [1, 3]
+
+
+def test_reduction_and_basis_are_balanced_at_the_longest_sum_of_the_largest_residues() -> None:
+    """512 pivot rows [I | h], h = (p−1)/2, and rows near (h, …, h): sums reach 512 h², near 2^53.
+
+    The last entry is chosen so that the result is ±h, where one pass of reduction can miss.
+    """
+    h, k = FIELD.modulus // 2, FIELD.exact_terms
+    form = EchelonForm(k + 1, FIELD)
+    form.add(np.concatenate([np.eye(k), np.full((k, 1), float(h))], axis=1))
+    rows = np.full((400, k + 1), float(h))
+    rows[:, 0] -= np.arange(400)
+    expected = h * (-1) ** np.arange(400)
+    sums = [h * (k * h - j) for j in range(400)]
+    rows[:, -1] = FIELD.from_integers([int(e) + x for e, x in zip(expected, sums, strict=True)])
+    np.testing.assert_array_equal(form.reduce(rows)[:, -1], expected)
+    np.testing.assert_array_equal(form.reduce(-rows)[:, -1], -expected)
+    late = EchelonForm(400 + k + 1, FIELD)
+    late.add(np.concatenate([np.eye(400), rows], axis=1))
+    late.add(np.concatenate([np.zeros((k, 400)), form.basis], axis=1))
+    np.testing.assert_array_equal(late.basis[:400, -1], expected)
+
+
+def test_a_panel_is_never_longer_than_an_exact_sum() -> None:
+    assert Elimination(FIELD, BlockSizes(panel=4096)).panel_rows == FIELD.exact_terms
+    assert Elimination(PrimeField(3), BlockSizes(panel=4096)).panel_rows == 4096
 
 
 def test_threads_do_not_change_the_form() -> None:
