@@ -25,7 +25,7 @@ from neuromanifold.geometry.layer import Matrix, check_layer
 from neuromanifold.geometry.segre import product_table, symmetric_matrices, table_norm
 from neuromanifold.networks.weights import Weights
 
-Forms = Float64[np.ndarray, "rank d"]
+Forms = Float64[np.ndarray, "_ d"]
 Stack = Float[np.ndarray, "first second d d"]
 
 DEFAULT_TOLERANCE = 1e-9
