@@ -11,9 +11,9 @@ With q_i(x) = xᵀ M_i x, one token alone gives
    w_1, …, w_d, determine it.
 2. L x = φ(x)/∏ q_i(x)^{3^{l-i}}.
 3. Tokens x and ε z: φ_2/ε = B(x xᵀ + u z zᵀ) z, a polynomial in u = ε². Its coefficient at
-   u^{(3^{i-1}−1)/2} depends on the skew parts Σ_1, …, Σ_i only, and is affine in Σ_i: the terms with
-   a later Σ_j cancel against their reflections (the induction of thm-3.7, with x_1 = x_3 = z). So
-   xᵀ Σ_i z follows, layer after layer, from two values of the model. Two tokens suffice.
+   u^{(3^{i-1}−1)/2} depends on the skew parts Σ_1, …, Σ_i only, and is affine in Σ_i: the terms
+   with a later Σ_j cancel against their reflections (the induction of thm-3.7, at x_1 = x_3 = z).
+   So xᵀ Σ_i z follows, layer after layer, from two values of the model. Two tokens suffice.
 
 When L has rank one, L x is ℓ(x) times a constant vector, and the multiplicity 1 belongs to ℓ q_l.
 That cubic form is interpolated and factored; each of its linear factors is tried as ℓ.
@@ -24,7 +24,6 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from neuromanifold.recovery.result import Refusal
 from neuromanifold.recovery.virtual_exact import ExactVirtual
 
 _ATTEMPTS = 5
-"""Draws of u and the basis: an unlucky one (a zero of some q_i, a singular basis) is drawn again."""
+"""Draws of u and the basis; unlucky ones (a zero of some q_i, a singular basis) are repeated."""
 
 
 class _UnluckyDrawError(Exception):
@@ -123,14 +122,11 @@ def _quadratics_on_line(probe: _Probe, w: np.ndarray) -> dict[int, list[Number]]
     field, degree = probe.field, 3**probe.architecture.depth
     nodes = [s - degree // 2 for s in range(degree + 1)]
     values = np.stack([probe.tokens(field.reduce(probe.base + s * w))[:, 0] for s in nodes])
-    coefficients = field.reduce(field.interpolation(nodes) @ values)
-    polynomials = [field.polynomial(column) for column in coefficients.T if any(column)]
-    if not polynomials:
+    coefficients = field.product(field.interpolation(nodes), values)
+    if not coefficients.any():
         raise Refusal("it vanishes on one-token inputs: the form of some layer is skew, or L is 0")
-    content = reduce(lambda f, g: f.gcd(g), polynomials)
     quadratics = {}
-    for factor, multiplicity in content.factor_squarefree()[1]:
-        c = [field.number(coefficient) for coefficient in factor.coeffs()]
+    for c, multiplicity in field.squarefree_content(coefficients):
         if not c[0] or multiplicity not in probe.multiplicities():
             raise _UnluckyDrawError
         if multiplicity == 1 and len(c) == 4:
@@ -154,16 +150,15 @@ def _form_from_squares(
         else:
             mixed = squares[j, k] - squares[j, j] - squares[k, k]
             gram[j, k] = gram[k, j] = field.divide(np.array([mixed], dtype=object), 2)[0]
-    return field.reduce(inverse @ field.reduce(gram @ inverse.T))
+    return field.product(inverse, gram, inverse.T)
 
 
 def _known_factor(probe: _Probe, forms: list[np.ndarray], x: np.ndarray) -> Number:
     """∏ q_i(x)^{3^{l-i}} over the forms known so far."""
-    factors = [
-        probe.field.number(x @ form @ x) ** exponent
-        for form, exponent in zip(forms, probe.multiplicities(), strict=False)
-    ]
-    value = probe.field.number(reduce(lambda f, g: f * g, factors, 1))
+    value: Number = 1
+    for form, exponent in zip(forms, probe.multiplicities(), strict=False):
+        value *= probe.field.number(x @ form @ x) ** exponent
+    value = probe.field.number(value)
     if not value:
         raise _UnluckyDrawError
     return value
@@ -175,7 +170,7 @@ def _with_linear_map(probe: _Probe, forms: list[np.ndarray], inverse: np.ndarray
     columns = [
         field.divide(probe.tokens(w)[:, 0], _known_factor(probe, forms, w)) for w in probe.basis
     ]
-    L = field.reduce(np.stack(columns, axis=1) @ inverse.T)
+    L = field.product(np.stack(columns, axis=1), inverse.T)
     return ExactVirtual(tuple(forms), L, field)
 
 
@@ -190,11 +185,11 @@ def _last_forms(probe: _Probe, forms: list[np.ndarray], inverse: np.ndarray) -> 
     exponents = [e for e in itertools.product(range(4), repeat=d) if sum(e) == 3]
     values = []
     for e in exponents:
-        x = field.reduce(np.array(e, dtype=object) @ probe.basis)
+        x = field.product(np.array(e, dtype=object), probe.basis)
         output = probe.tokens(x)[component, :1]
         values.append(field.divide(output, _known_factor(probe, forms, x))[0])
     design = np.array([_monomials(e, exponents) for e in exponents], dtype=object)
-    cubic = field.reduce(field.inverse(field.read(design)) @ np.array(values, dtype=object))
+    cubic = field.product(field.inverse(field.read(design)), np.array(values, dtype=object))
     factors = field.linear_factors(dict(zip(exponents, cubic, strict=True)), d)
     return [
         _form_from_squares(field, _quotient_squares(field, exponents, cubic, factor), inverse)
@@ -226,8 +221,8 @@ def _with_skew_parts(probe: _Probe, point: ExactVirtual) -> ExactVirtual:
     """The same with the skew parts Σ_i added, from the tokens w_j and ε w_k, for all j < k."""
     field, W = probe.field, probe.basis
     inverse = field.inverse(W)
-    grams = [field.reduce(field.reduce(W @ form) @ W.T) for form in point.forms]
-    images = field.reduce(point.linear @ W.T)
+    grams = [field.product(W, form, W.T) for form in point.forms]
+    images = field.product(point.linear, W.T)
     for j, k in itertools.combinations(range(len(W)), 2):
         pair = [j, k]
         local = ExactVirtual(
@@ -236,7 +231,7 @@ def _with_skew_parts(probe: _Probe, point: ExactVirtual) -> ExactVirtual:
         solved = _solve_skew_parts(local, _two_token_terms(probe, W[j], W[k]))
         for gram, form in zip(grams, solved, strict=True):
             gram[np.ix_(pair, pair)] = form
-    forms = [field.reduce(field.reduce(inverse @ gram) @ inverse.T) for gram in grams]
+    forms = [field.product(inverse, gram, inverse.T) for gram in grams]
     return ExactVirtual(tuple(forms), point.linear, field)
 
 
@@ -253,7 +248,7 @@ def _terms(field: ExactField, values: Callable[[int], np.ndarray], depth: int) -
     """Coefficients in ε² of the odd polynomial `values(ε)`/ε of degree 3^l − 1."""
     steps = range(1, (3**depth - 1) // 2 + 2)
     quotients = np.stack([field.divide(values(step), step) for step in steps])
-    return field.reduce(field.interpolation([step**2 for step in steps]) @ quotients)
+    return field.product(field.interpolation([step**2 for step in steps]), quotients)
 
 
 def _solve_skew_parts(local: ExactVirtual, terms: np.ndarray) -> list[np.ndarray]:

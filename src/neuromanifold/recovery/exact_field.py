@@ -5,9 +5,10 @@ are python-flint's. Everything here is exact.
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from numbers import Integral
 
 import flint
@@ -20,8 +21,6 @@ SMALLEST_PRIME = 2**16
 """Random points meet a hypersurface of degree 27 with probability 27/p: rare for such p."""
 
 Number = Fraction | int
-Matrix = flint.fmpq_mat | flint.nmod_mat
-Polynomial = flint.fmpq_poly | flint.nmod_poly
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,57 +73,72 @@ class ExactField:
         entries = [generator.randint(low, high) for _ in range(int(np.prod(shape)))]
         return self.read(np.array(entries, dtype=object).reshape(shape))
 
-    def matrix(self, array: np.ndarray) -> Matrix:
-        """An exact array as a python-flint matrix."""
-        rows, columns = array.shape
-        if self.prime is None:
-            entries = [flint.fmpq(x.numerator, x.denominator) for x in array.ravel()]
-            return flint.fmpq_mat(rows, columns, entries)
-        return flint.nmod_mat(rows, columns, [int(x) for x in array.ravel()], self.prime)
-
-    def array(self, matrix: Matrix) -> np.ndarray:
-        """A python-flint matrix as an exact array."""
-        numbers = [self.number(x) for x in matrix.entries()]
-        result = np.empty(len(numbers), dtype=object)
-        result[:] = numbers
-        return result.reshape(matrix.nrows(), matrix.ncols())
+    def product(self, *matrices: np.ndarray) -> np.ndarray:
+        """The product of matrices, from left to right."""
+        return reduce(lambda A, B: self.reduce(A @ B), matrices)
 
     def inverse(self, array: np.ndarray) -> np.ndarray:
         """The inverse of a square matrix; ZeroDivisionError when it is singular."""
-        return self.array(self.matrix(array).inv())
+        if self.prime is None:
+            inverse = _rational_matrix(array).inv()
+        else:
+            inverse = _residue_matrix(array, self.prime).inv()
+        return self._array(inverse.entries(), *array.shape)
 
     def row_basis(self, array: np.ndarray) -> tuple[np.ndarray, list[int]]:
         """The reduced echelon basis E of the row space, and its pivot columns P: E[:, P] = 1."""
-        echelon, rank = self.matrix(array).rref()
-        E = self.array(echelon)[:rank]
+        if self.prime is None:
+            echelon, rank = _rational_matrix(array).rref()
+        else:
+            echelon, rank = _residue_matrix(array, self.prime).rref()
+        E = self._array(echelon.entries(), *array.shape)[:rank]
         return E, [int(np.flatnonzero(row)[0]) for row in E]
 
-    def polynomial(self, coefficients: Iterable[Number]) -> Polynomial:
-        """The polynomial with these coefficients, constant term first."""
-        if self.prime is None:
-            return flint.fmpq_poly(
-                [flint.fmpq(Fraction(c).numerator, Fraction(c).denominator) for c in coefficients]
-            )
-        return flint.nmod_poly([int(c) for c in coefficients], self.prime)
-
-    def interpolation(self, nodes: Sequence[Number]) -> np.ndarray:
+    def interpolation(self, nodes: Sequence[int]) -> np.ndarray:
         """The matrix that turns values at distinct nodes into coefficients, constant term first."""
         size = len(nodes)
         vandermonde = np.array([[node**k for k in range(size)] for node in nodes], dtype=object)
         return self.inverse(self.read(vandermonde))
 
-    def linear_factors(self, form: dict[tuple[int, ...], Number], size: int) -> list[np.ndarray]:
-        """The linear factors of a form in `size` variables, without multiplicity or scale."""
-        names = ("x", size)
+    def squarefree_content(self, coefficients: np.ndarray) -> list[tuple[list[Number], int]]:
+        """The greatest common factor of polynomials, as squarefree parts with multiplicities.
+
+        Args:
+            coefficients: one polynomial a column, not all 0, constant term first.
+        """
         if self.prime is None:
-            context = flint.fmpq_mpoly_ctx.get(names)
-            terms = {e: flint.fmpq(c.numerator, c.denominator) for e, c in form.items()}
+            rational = [flint.fmpq_poly([_rational(c) for c in f]) for f in coefficients.T]
+            parts = reduce(lambda f, g: f.gcd(g), rational).factor_squarefree()[1]
         else:
-            context = flint.nmod_mpoly_ctx.get(names, modulus=self.prime)
-            terms = {e: int(c) for e, c in form.items()}
-        units = np.eye(size, dtype=int)
-        return [
-            self.read(np.array([factor[tuple(int(e) for e in unit)] for unit in units], object))
-            for factor, _ in context.from_dict(terms).factor()[1]
-            if factor.total_degree() == 1
-        ]
+            residues = [flint.nmod_poly([int(c) for c in f], self.prime) for f in coefficients.T]
+            parts = reduce(lambda f, g: f.gcd(g), residues).factor_squarefree()[1]
+        return [([self.number(c) for c in part.coeffs()], exponent) for part, exponent in parts]
+
+    def linear_factors(self, form: Mapping[tuple[int, ...], Number], size: int) -> list[np.ndarray]:
+        """The linear factors of a form in `size` variables, without multiplicity or scale."""
+        if self.prime is None:
+            rationals = flint.fmpq_mpoly_ctx.get(("x", size))
+            polynomial = rationals.from_dict({e: _rational(c) for e, c in form.items()})
+        else:
+            residues = flint.nmod_mpoly_ctx.get(("x", size), modulus=self.prime)
+            polynomial = residues.from_dict({e: int(c) for e, c in form.items()})
+        units = [tuple(int(i == j) for j in range(size)) for i in range(size)]
+        factors = [factor for factor, _ in polynomial.factor()[1] if factor.total_degree() == 1]
+        return [self._array([factor[unit] for unit in units], size) for factor in factors]
+
+    def _array(self, entries: Iterable[object], *shape: int) -> np.ndarray:
+        """An exact array of python-flint's numbers."""
+        return self.read(np.array([self.number(x) for x in entries], dtype=object)).reshape(shape)
+
+
+def _rational(value: Number) -> flint.fmpq:
+    fraction = Fraction(value)
+    return flint.fmpq(fraction.numerator, fraction.denominator)
+
+
+def _rational_matrix(array: np.ndarray) -> flint.fmpq_mat:
+    return flint.fmpq_mat([[_rational(x) for x in row] for row in array])
+
+
+def _residue_matrix(array: np.ndarray, prime: int) -> flint.nmod_mat:
+    return flint.nmod_mat([[int(x) for x in row] for row in array], prime)

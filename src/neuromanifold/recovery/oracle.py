@@ -114,7 +114,7 @@ def network_oracle(weights: Weights) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOracle:
-    """The exact black box of given weights: plain products V (X Xᵀ) Kᵀ (Q X), layer after layer.
+    """The exact black box of given weights: plain products V X Xᵀ Kᵀ Q X, layer after layer.
 
     Entries may be integers, `Fraction`s or floats; a float stands for its exact dyadic value.
     """
@@ -131,8 +131,7 @@ def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOra
 
     def evaluate(X: np.ndarray) -> np.ndarray:
         for Q, K, V in layers:
-            summary = field.reduce(V @ field.reduce(field.reduce(X @ X.T) @ K.T))
-            X = field.reduce(summary @ field.reduce(Q @ X))
+            X = field.product(V, X, X.T, K.T, Q, X)
         return X
 
     return ExactOracle(evaluate, prime)

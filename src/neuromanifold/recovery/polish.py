@@ -82,7 +82,7 @@ def _values(
     vector: Float[Array, " n"], X: Float[Array, "sample d0 t"], architecture: Architecture
 ) -> Float[Array, "sample d_l t"]:
     virtual = _unpack(vector, architecture)
-    return jax.vmap(lambda x: jnp.asarray(evaluate_virtual(virtual, x)))(X)
+    return jnp.asarray(jax.vmap(partial(evaluate_virtual, virtual))(X))
 
 
 _slopes = jax.jit(jax.jacfwd(_values), static_argnames="architecture")

@@ -170,7 +170,8 @@ def _blank(architecture: Architecture, method: str, seed: int) -> Recovery:
 
 def _judge(task: _Task) -> Recovery:
     """Run the method and keep what fits the fresh inputs, or say why nothing does."""
-    box, conditions = task.box, {}
+    box = task.box
+    conditions: Mapping[str, float] = {}
     try:
         outputs = [box(X) for X in task.inputs]
         is_zero = not any(output.any() for output in outputs)
@@ -199,7 +200,8 @@ def _fits(
     task: _Task, candidates: _Candidates, outputs: list[np.ndarray]
 ) -> tuple[list[tuple[Weights, float | Fraction]], list[str]]:
     """The weights that fit, each with its error, and the reasons against the others."""
-    fits, reasons = [], []
+    fits: list[tuple[Weights, float | Fraction]] = []
+    reasons: list[str] = []
     for construct in candidates:
         try:
             weights = construct()

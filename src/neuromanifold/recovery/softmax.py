@@ -34,7 +34,7 @@ _SCALES = 2.0 ** np.arange(-6, 7)
 """Sizes of the two-token inputs: forms of norm 1e-3 … 1e3 have scores near 1 at one of them."""
 
 _NODES = 8
-_SMALL = 0.05
+_SMALL = 1e-3
 """How far the outputs of small inputs may lie from L x̄, relative to the spread of L X."""
 
 
@@ -94,7 +94,8 @@ def _form_from_ratios(
     weighted with |L(y_0 − y_1)| p(1 − p)/|L y|: saturated ones drop out by themselves.
     """
     t = tokens.shape[2]
-    rows, values = [], []
+    rows: list[np.ndarray] = []
+    values: list[np.ndarray] = []
     for Y, output in zip(tokens, outputs, strict=True):
         difference = L @ (Y[:, 0] - Y[:, 1])
         length = np.linalg.norm(difference)
@@ -122,8 +123,9 @@ def _first_form(
     """M_1 from L X H Xᵀ M_1 x̄ = tτ · (slope at u = 0), by least squares."""
     d, t = architecture.widths[0], architecture.tokens
     inputs = generator.standard_normal((2 * d * d + 4, d, t))
-    reach = _small_reach(box, L, inputs[0])
-    rows, values = [], []
+    reach = min(_small_reach(box, L, X) for X in inputs[:_NODES])
+    rows: list[np.ndarray] = []
+    values: list[np.ndarray] = []
     for X in inputs:
         mean = X.mean(axis=1)
         rows.append(np.kron(L @ (X - mean[:, None]) @ X.T, mean))

@@ -22,13 +22,11 @@ class ExactVirtual:
     field: ExactField
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """φ(X) = L C_l X, where C_0 = 1, C_i = C_{i-1} S C_{i-1}ᵀ M_i C_{i-1} and S = X Xᵀ.
+        """φ(X) = L Y_l with Y_0 = X and Y_i = Y_{i-1} Y_{i-1}ᵀ M_i Y_{i-1}.
 
-        For X C_{i-1} = Z_{i-1} of the recursion in Z: the tokens of layer i are L_i C_i X.
+        The output tokens of layer i are L_i Y_i, and V_i L_{i-1} = L_i.
         """
-        tokens = self.field.matrix(X)
-        S = tokens * tokens.transpose()
-        C = self.field.matrix(self.field.read(np.eye(len(X), dtype=int)))
-        for form in self.forms:
-            C = C * S * C.transpose() * self.field.matrix(form) * C
-        return self.field.array(self.field.matrix(self.linear) * C * tokens)
+        Y = X
+        for M in self.forms:
+            Y = self.field.product(Y, Y.T, M, Y)
+        return self.field.product(self.linear, Y)
