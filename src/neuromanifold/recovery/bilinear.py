@@ -23,7 +23,7 @@ these are the two points of thm-3.2.
 import numpy as np
 from jaxtyping import Float64
 
-from neuromanifold.recovery.result import Refusal, condition_number
+from neuromanifold.recovery.result import Refusal
 
 Table = Float64[np.ndarray, "d d n m"]
 Maps = tuple[Float64[np.ndarray, "n d"], Float64[np.ndarray, "d m"]]
@@ -37,7 +37,8 @@ def factor_table(table: Table, generator: np.random.Generator) -> tuple[tuple[Ma
     """The pairs (V, A) with this table, up to (V/λ, λA): one, or two of rank one (thm-3.2).
 
     Returns:
-        The pairs, and the condition number of the linear equations for a (1 in the rank-one case).
+        The pairs, and by how much a relative error of the table grows in a (1 for rank one): it is
+        large when both maps are almost of rank one.
     """
     starts = generator.standard_normal((_STARTS, table.shape[0]))
     starts /= np.linalg.norm(starts, axis=1, keepdims=True)
@@ -58,8 +59,9 @@ def factor_table(table: Table, generator: np.random.Generator) -> tuple[tuple[Ma
     along_alpha = _across(v, table @ alpha)
     along_v = _across(alpha, np.einsum("n,jknm->jkm", v, table))
     target = np.concatenate([along_alpha, _symmetric_product(c, A_rest) - along_v], axis=2)
-    a, condition = _solve_symmetric_product(rest, target)
-    return ((V_rest.T + np.outer(v, c - s * a), A_rest + np.outer(a, alpha)),), condition
+    a, amplification = _solve_symmetric_product(rest, target)
+    pair = (V_rest.T + np.outer(v, c - s * a), A_rest + np.outer(a, alpha))
+    return (pair,), amplification * float(np.linalg.norm(seen))
 
 
 def _across(unit: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -76,11 +78,15 @@ def _symmetric_product(a: np.ndarray, R: np.ndarray) -> Float64[np.ndarray, "d d
 def _solve_symmetric_product(
     R: Float64[np.ndarray, "d r"], target: Float64[np.ndarray, "d d r"]
 ) -> tuple[Float64[np.ndarray, " d"], float]:
-    """The a with a_j R_k + a_k R_j = target by least squares; it is unique when R ≠ 0."""
+    """The a with a_j R_k + a_k R_j = target by least squares; it is unique when R ≠ 0.
+
+    Returns:
+        a, and by how much it amplifies an error of the target.
+    """
     units = np.eye(len(R))
     design = np.stack([_symmetric_product(unit, R).ravel() for unit in units], axis=1)
-    a = np.linalg.lstsq(design, target.ravel(), rcond=None)[0]
-    return a, condition_number(design)
+    a, _, _, singular = np.linalg.lstsq(design, target.ravel(), rcond=None)
+    return a, float(1 / singular[-1])
 
 
 def _two_forms(Q: Float64[np.ndarray, "d d"]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -50,7 +50,7 @@ def recover_two_lightning(
         {
             "equations for the first form": first_condition,
             "equations for the table": table_condition,
-            "equations for the second form": pair_condition,
+            "equations for the maps": pair_condition,
         },
     )
 

@@ -50,11 +50,8 @@ class ExactField:
         fraction = Fraction(value)
         return fraction.numerator * pow(fraction.denominator, -1, self.prime) % self.prime
 
-    def read(self, values: object) -> np.ndarray:
-        """Exact numbers of any accepted kind as an array; floats by their dyadic value."""
-        array = np.asarray(values)
-        if array.dtype.kind == "f":
-            array = np.vectorize(Fraction, otypes=[object])(array)
+    def read(self, array: np.ndarray) -> np.ndarray:
+        """An array of whole numbers or fractions as an exact array."""
         return np.vectorize(self.number, otypes=[object])(array.astype(object))
 
     def reduce(self, array: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.attention import attention
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Numeric, Weights
 from neuromanifold.recovery.exact_field import ExactField
 from neuromanifold.recovery.result import Refusal
 
@@ -49,9 +49,9 @@ class BlackBox:
         function: Function,
         architecture: Architecture,
         max_calls: int,
-        read: Callable[[object], np.ndarray],
+        read: Callable[[np.ndarray], np.ndarray],
     ) -> None:
-        """`read` turns the function's answer into an array of the right numbers, or refuses it."""
+        """`read` turns an array into one of the right kind of numbers, or refuses it."""
         self.calls = 0
         self._function = function
         self._max_calls = max_calls
@@ -82,7 +82,7 @@ class BlackBox:
         if self.calls >= self._max_calls:
             raise Refusal(f"the bound of {self._max_calls} oracle calls is used up")
         self.calls += 1
-        output = self._read(self._function(X.copy()))
+        output = self._read(_as_array(self._function(X.copy())))
         if output.shape != self._shape:
             raise ArgumentError(
                 f"the oracle must return shape {self._shape}, one token a column; "
@@ -125,7 +125,7 @@ def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOra
         )
     field = ExactField(prime)
     layers = [
-        tuple(field.read(tensor[0]) for tensor in (layer.query, layer.key, layer.value))
+        tuple(field.read(_dyadic(tensor[0])) for tensor in (layer.query, layer.key, layer.value))
         for layer in weights.layers
     ]
 
@@ -152,8 +152,7 @@ def is_plain(architecture: Architecture) -> bool:
     )
 
 
-def _read_float64(value: object) -> np.ndarray:
-    output = np.asarray(value)
+def _read_float64(output: np.ndarray) -> np.ndarray:
     if output.dtype != np.float64:
         raise ArgumentError(
             f"the oracle must compute in float64; it returned {output.dtype}: with JAX, evaluate "
@@ -162,6 +161,26 @@ def _read_float64(value: object) -> np.ndarray:
     if not np.isfinite(output).all():
         raise ArgumentError("the oracle returned NaN or infinity; it must be finite at every input")
     return output
+
+
+def _dyadic(tensor: Numeric) -> np.ndarray:
+    """Floats as the fractions they are; other numbers as they came."""
+    array = np.asarray(tensor)
+    if array.dtype.kind != "f":
+        return array
+    if not np.isfinite(array).all():
+        raise ArgumentError("the weights hold NaN or infinity; an exact black box needs numbers")
+    return np.vectorize(Fraction, otypes=[object])(array)
+
+
+def _as_array(value: object) -> np.ndarray:
+    """The answer of an oracle as an array of any kind."""
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise ArgumentError(
+            f"the oracle must return a matrix; its answer is none: {error}"
+        ) from None
 
 
 def relative_error(output: np.ndarray, wanted: np.ndarray) -> float | Fraction:

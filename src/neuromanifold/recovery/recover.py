@@ -38,6 +38,10 @@ FRESH_INPUTS = 20
 TOLERANCE = 1e-8
 """Largest relative error on a fresh input that an identified float64 network may have."""
 
+CONDITION_LIMIT = 1e11
+"""Largest condition number of equations that count as determined: above, float64 leaves no digits
+to tell a solution from a kernel at the accuracy wanted."""
+
 _EXACT_DEPTH = 3
 _ZERO = "the zero function: every weights with L = 0 or with a form equal to 0 give it"
 
@@ -127,6 +131,9 @@ def _numeric_task(
 
     def solve() -> tuple[_Candidates, Mapping[str, float]]:
         solution = solve_with(box, architecture, probing)
+        for name, condition in solution.conditions.items():
+            if not condition <= CONDITION_LIMIT:
+                raise Refusal(f"the {name} do not determine them (condition {condition:.0e})")
         return [partial(factorise, point) for point in solution.points], solution.conditions
 
     blank = _blank(architecture, method, seed)

@@ -1,5 +1,6 @@
 """What a recovery answers: the weights with their evidence, or why there are none."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -83,5 +84,7 @@ class Recovery:
 def condition_number(matrix: np.ndarray, *, kernel: int = 0) -> float:
     """σ_1 over the smallest singular value, the `kernel` smallest left out."""
     singular = np.linalg.svd(matrix, compute_uv=False)
-    smallest = singular[len(singular) - 1 - kernel]
-    return float(singular[0] / smallest) if smallest > 0 else float("inf")
+    seen = singular[: len(singular) - kernel]
+    if not len(seen):
+        return 1.0
+    return float(seen[0] / seen[-1]) if seen[-1] > 0 else math.inf

@@ -23,7 +23,7 @@ def recover_single_lightning(
     points, condition = factor_table(_quadratic_terms(box, architecture), generator)
     return Solution(
         tuple(VirtualWeights((A,), V, architecture) for V, A in points),
-        {"linear equations": condition},
+        {"equations for the maps": condition},
     )
 
 
