@@ -79,7 +79,7 @@ def check_exact(architecture, seed, prime):
 @pytest.mark.parametrize("prime", [None, PRIME], ids=["Q", "GF(p)"])
 @pytest.mark.parametrize("architecture", [*TWO_LAYERS, *THREE_LAYERS], ids=str)
 def test_exact_networks_are_found_up_to_rescaling_without_error(architecture, prime):
-    for seed in range(2):
+    for seed in range(1 if prime is None else 3):
         check_exact(architecture, seed, prime)
 
 

@@ -122,7 +122,7 @@ def _quadratics_on_line(probe: _Probe, w: np.ndarray) -> dict[int, list[Number]]
     field, degree = probe.field, 3**probe.architecture.depth
     nodes = [s - degree // 2 for s in range(degree + 1)]
     values = np.stack([probe.tokens(field.reduce(probe.base + s * w))[:, 0] for s in nodes])
-    coefficients = field.product(field.interpolation(nodes), values)
+    coefficients = field.interpolate(nodes, values)
     if not coefficients.any():
         raise Refusal("it vanishes on one-token inputs: the form of some layer is skew, or L is 0")
     quadratics = {}
@@ -248,7 +248,7 @@ def _terms(field: ExactField, values: Callable[[int], np.ndarray], depth: int) -
     """Coefficients in ε² of the odd polynomial `values(ε)`/ε of degree 3^l − 1."""
     steps = range(1, (3**depth - 1) // 2 + 2)
     quotients = np.stack([field.divide(values(step), step) for step in steps])
-    return field.product(field.interpolation([step**2 for step in steps]), quotients)
+    return field.interpolate([step**2 for step in steps], quotients)
 
 
 def _solve_skew_parts(local: ExactVirtual, terms: np.ndarray) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from numbers import Integral
 
 import flint
@@ -91,11 +91,14 @@ class ExactField:
         E = self._array(echelon.entries(), *array.shape)[:rank]
         return E, [int(np.flatnonzero(row)[0]) for row in E]
 
-    def interpolation(self, nodes: Sequence[int]) -> np.ndarray:
-        """The matrix that turns values at distinct nodes into coefficients, constant term first."""
-        size = len(nodes)
-        vandermonde = np.array([[node**k for k in range(size)] for node in nodes], dtype=object)
-        return self.inverse(self.read(vandermonde))
+    def interpolate(self, nodes: Sequence[int], values: np.ndarray) -> np.ndarray:
+        """Coefficients, constant term first, of the polynomials with these values at the nodes.
+
+        Args:
+            nodes: distinct whole numbers.
+            values: one row for each node, one column for each polynomial.
+        """
+        return self.product(_inverse_vandermonde(self, tuple(nodes)), values)
 
     def squarefree_content(self, coefficients: np.ndarray) -> list[tuple[list[Number], int]]:
         """The greatest common factor of polynomials, as squarefree parts with multiplicities.
@@ -125,7 +128,14 @@ class ExactField:
 
     def _array(self, entries: Iterable[object], *shape: int) -> np.ndarray:
         """An exact array of python-flint's numbers."""
-        return self.read(np.array([self.number(x) for x in entries], dtype=object)).reshape(shape)
+        return np.array([self.number(x) for x in entries], dtype=object).reshape(shape)
+
+
+@lru_cache(maxsize=8)
+def _inverse_vandermonde(field: ExactField, nodes: tuple[int, ...]) -> np.ndarray:
+    """The matrix from values at the nodes to coefficients; the same nodes serve every line."""
+    powers = range(len(nodes))
+    return field.inverse(np.array([[node**k for k in powers] for node in nodes], dtype=object))
 
 
 def _rational(value: Number) -> flint.fmpq:
