@@ -32,6 +32,16 @@ def test_calls_are_counted(architecture):
     assert f"{oracle.calls} calls" in str(recovery)
 
 
+def test_the_answer_prints_as_one_sentence():
+    recovery = recover(network_oracle(random_weights(ARCHITECTURE, 0)), ARCHITECTURE, seed=7)
+    assert str(recovery).startswith(
+        "lightning 3-2 ranks 2 tokens 2: identified with relative error"
+    )
+    assert str(recovery).endswith(
+        f"on 20 fresh inputs (one lightning layer in float64, {recovery.calls} calls, seed 7)"
+    )
+
+
 @pytest.mark.parametrize("bound", [1, 30])
 def test_the_bound_on_calls_is_kept(bound):
     oracle = counted(network_oracle(random_weights(ARCHITECTURE, 0)))

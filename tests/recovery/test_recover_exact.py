@@ -189,3 +189,20 @@ def test_inexact_answers_and_small_primes_are_errors():
                 ],
             )
         )
+
+
+@pytest.mark.parametrize("prime", [None, PRIME], ids=["Q", "GF(p)"])
+@pytest.mark.parametrize(
+    "cubic",
+    [
+        lambda X: X[:1] ** 3,
+        lambda X: X[:1] ** 3 + X[1:2] ** 3 + X[:1] * X[1:2] * X[2:],
+        lambda X: X[:1] * X[1:2] * (X[:1] + X[2:]),
+    ],
+    ids=["cube", "irreducible", "three factors"],
+)
+def test_an_exact_cubic_map_that_is_no_lightning_layer_is_refused(cubic, prime):
+    recovery = recover(ExactOracle(cubic, prime), Architecture((3, 1), (3,), 2))
+    assert recovery.verdict == "not identified"
+    assert recovery.weights is None
+    assert recovery.reason

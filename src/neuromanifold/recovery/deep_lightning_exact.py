@@ -82,7 +82,8 @@ def recover_exact_lightning(
             points = [_with_skew_parts(probe, point) for point in _symmetric_points(probe)]
         except (_UnluckyDrawError, ZeroDivisionError):
             continue
-        return tuple(points)
+        if points:
+            return tuple(points)
     raise Refusal(
         "its values on lines are not a linear map times powers of l coprime quadratic forms, as "
         "thm-3.7 needs (forms that are not skew, of rank at least 2)"
@@ -177,12 +178,13 @@ def _with_linear_map(probe: _Probe, forms: list[np.ndarray], inverse: np.ndarray
 def _last_forms(probe: _Probe, forms: list[np.ndarray], inverse: np.ndarray) -> list[np.ndarray]:
     """Candidates for M_l's symmetric part when L has rank one: ℓ q_l over each linear factor.
 
-    Coordinates are those of the basis. The points with coordinates e ≥ 0, Σ e_j = 3, determine a
-    cubic form, as the monomials with these exponents do not vanish on them together.
+    Coordinates are those of the basis. A cubic form is determined by its values at the points with
+    whole coordinates e ≥ 0, Σ e_j = 3: the principal lattice of a simplex.
     """
     field, d = probe.field, len(probe.base)
     component = int(np.flatnonzero(probe.tokens(probe.base)[:, 0])[0])
-    exponents = [e for e in itertools.product(range(4), repeat=d) if sum(e) == 3]
+    triples = itertools.combinations_with_replacement(range(d), 3)
+    exponents = [tuple(triple.count(i) for i in range(d)) for triple in triples]
     values = []
     for e in exponents:
         x = field.product(np.array(e, dtype=object), probe.basis)

@@ -48,6 +48,8 @@ class ExactField:
         if self.prime is None:
             return Fraction(value)
         fraction = Fraction(value)
+        if fraction.denominator % self.prime == 0:
+            raise ArgumentError(f"{value} has no residue mod {self.prime}; take another prime")
         return fraction.numerator * pow(fraction.denominator, -1, self.prime) % self.prime
 
     def read(self, array: np.ndarray) -> np.ndarray:
@@ -59,10 +61,11 @@ class ExactField:
         return array if self.prime is None else array % self.prime
 
     def divide(self, array: np.ndarray, divisor: Number) -> np.ndarray:
-        """Every entry over a non-zero number."""
+        """Every entry over a number; ZeroDivisionError when that is 0."""
         if self.prime is None:
             return array / divisor
-        return array * pow(int(divisor), -1, self.prime) % self.prime
+        reciprocal = int(1 / flint.nmod(int(divisor), self.prime))
+        return array * reciprocal % self.prime
 
     def random(self, generator: random.Random, *shape: int) -> np.ndarray:
         """Random entries: whole numbers of at most one digit over Q, all residues over GF(p)."""
