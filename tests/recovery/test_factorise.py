@@ -19,6 +19,7 @@ ARCHITECTURES = [
     Architecture((3, 5, 2), (2, 4), 3),
     Architecture((5, 3, 2, 4), (1, 3, 2), 3),
     Architecture((2, 4, 3, 6, 1), (2, 1, 3, 2), 3),
+    Architecture((5, 4, 1), (2, 1), 3),
     Architecture((3, 2), (5,), 2),
 ]
 

@@ -76,8 +76,10 @@ def test_nan_and_infinity_are_errors(value):
 
 def test_random_answers_are_an_error():
     generator = np.random.default_rng(0)
+    oracle = counted(lambda X: X[:2] + generator.standard_normal((2, 2)))
     with pytest.raises(ArgumentError, match="deterministic"):
-        recover(lambda X: X[:2] + generator.standard_normal((2, 2)), ARCHITECTURE)
+        recover(oracle, ARCHITECTURE)
+    assert oracle.calls == 2
 
 
 def test_an_oracle_that_drifts_is_an_error():

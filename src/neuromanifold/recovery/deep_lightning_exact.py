@@ -187,11 +187,11 @@ def _last_forms(probe: _Probe, forms: list[np.ndarray], inverse: np.ndarray) -> 
     exponents = [tuple(triple.count(i) for i in range(d)) for triple in triples]
     values = []
     for e in exponents:
-        x = field.product(np.array(e, dtype=object), probe.basis)
+        x = field.reduce(np.array(e, dtype=object) @ probe.basis)
         output = probe.tokens(x)[component, :1]
         values.append(field.divide(output, _known_factor(probe, forms, x))[0])
     design = np.array([_monomials(e, exponents) for e in exponents], dtype=object)
-    cubic = field.product(field.inverse(field.read(design)), np.array(values, dtype=object))
+    cubic = field.reduce(field.inverse(field.read(design)) @ np.array(values, dtype=object))
     factors = field.linear_factors(dict(zip(exponents, cubic, strict=True)), d)
     return [
         _form_from_squares(field, _quotient_squares(field, exponents, cubic, factor), inverse)

@@ -75,7 +75,13 @@ class ExactField:
 
     def product(self, *matrices: np.ndarray) -> np.ndarray:
         """The product of matrices, from left to right."""
-        return reduce(lambda A, B: self.reduce(A @ B), matrices)
+        shape = (len(matrices[0]), matrices[-1].shape[1])
+        if self.prime is None:
+            rational = reduce(lambda A, B: A * B, [_rational_matrix(M) for M in matrices])
+            return self._array(rational.entries(), *shape)
+        prime = self.prime
+        residues = reduce(lambda A, B: A * B, [_residue_matrix(M, prime) for M in matrices])
+        return self._array(residues.entries(), *shape)
 
     def inverse(self, array: np.ndarray) -> np.ndarray:
         """The inverse of a square matrix; ZeroDivisionError when it is singular."""
@@ -110,18 +116,19 @@ class ExactField:
             coefficients: one polynomial a column, not all 0, constant term first.
         """
         if self.prime is None:
-            rational = [flint.fmpq_poly([_rational(c) for c in f]) for f in coefficients.T]
+            rational = [flint.fmpq_poly(_rationals(f)) for f in coefficients.T]
             parts = reduce(lambda f, g: f.gcd(g), rational).factor_squarefree()[1]
         else:
             residues = [flint.nmod_poly([int(c) for c in f], self.prime) for f in coefficients.T]
             parts = reduce(lambda f, g: f.gcd(g), residues).factor_squarefree()[1]
-        return [([self.number(c) for c in part.coeffs()], exponent) for part, exponent in parts]
+        return [(list(self._array(part.coeffs(), -1)), exponent) for part, exponent in parts]
 
     def linear_factors(self, form: Mapping[tuple[int, ...], Number], size: int) -> list[np.ndarray]:
         """The linear factors of a form in `size` variables, without multiplicity or scale."""
         if self.prime is None:
             rationals = flint.fmpq_mpoly_ctx.get(("x", size))
-            polynomial = rationals.from_dict({e: _rational(c) for e, c in form.items()})
+            coefficients = _rationals(form.values())
+            polynomial = rationals.from_dict(dict(zip(form, coefficients, strict=True)))
         else:
             residues = flint.nmod_mpoly_ctx.get(("x", size), modulus=self.prime)
             polynomial = residues.from_dict({e: int(c) for e, c in form.items()})
@@ -129,9 +136,12 @@ class ExactField:
         factors = [factor for factor, _ in polynomial.factor()[1] if factor.total_degree() == 1]
         return [self._array([factor[unit] for unit in units], size) for factor in factors]
 
-    def _array(self, entries: Iterable[object], *shape: int) -> np.ndarray:
+    def _array(self, entries: Iterable[flint.fmpq | flint.nmod | int], *shape: int) -> np.ndarray:
         """An exact array of python-flint's numbers."""
-        return np.array([self.number(x) for x in entries], dtype=object).reshape(shape)
+        numbers = [
+            Fraction(int(x.p), int(x.q)) if isinstance(x, flint.fmpq) else int(x) for x in entries
+        ]
+        return np.array(numbers, dtype=object).reshape(shape)
 
 
 @lru_cache(maxsize=8)
@@ -141,14 +151,15 @@ def _inverse_vandermonde(field: ExactField, nodes: tuple[int, ...]) -> np.ndarra
     return field.inverse(np.array([[node**k for k in powers] for node in nodes], dtype=object))
 
 
-def _rational(value: Number) -> flint.fmpq:
-    fraction = Fraction(value)
-    return flint.fmpq(fraction.numerator, fraction.denominator)
+def _rationals(numbers: Iterable[Number]) -> list[flint.fmpq]:
+    return [flint.fmpq(x.numerator, x.denominator) for x in numbers]
 
 
 def _rational_matrix(array: np.ndarray) -> flint.fmpq_mat:
-    return flint.fmpq_mat([[_rational(x) for x in row] for row in array])
+    rows, columns = array.shape
+    return flint.fmpq_mat(rows, columns, _rationals(array.ravel()))
 
 
 def _residue_matrix(array: np.ndarray, prime: int) -> flint.nmod_mat:
-    return flint.nmod_mat([[int(x) for x in row] for row in array], prime)
+    rows, columns = array.shape
+    return flint.nmod_mat(rows, columns, [int(x) for x in array.ravel()], prime)

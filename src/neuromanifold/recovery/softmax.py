@@ -24,7 +24,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.networks.virtual import VirtualWeights
 from neuromanifold.recovery.oracle import BlackBox
 from neuromanifold.recovery.polish import polish
-from neuromanifold.recovery.result import Refusal, Solution, condition_number
+from neuromanifold.recovery.result import Refusal, Solution
 
 Matrix = Float64[np.ndarray, "_ _"]
 Inputs = Float64[np.ndarray, "sample d0 t"]
@@ -111,7 +111,19 @@ def _form_from_ratios(
         raise Refusal("too few attention weights lie between 0 and 1 at any size of the inputs")
     design = np.stack(rows)
     solution = np.linalg.lstsq(design, np.array(values), rcond=None)[0]
-    return solution.reshape(d, d), condition_number(design)
+    M = solution.reshape(d, d)
+    return M, _amplification(design, M, temperature)
+
+
+def _amplification(design: Matrix, M: Matrix, temperature: float) -> float:
+    """By how much relative errors of the outputs grow in M, compared with max(‖M‖, τ).
+
+    The equations are weighted so that relative errors ε of the outputs are errors τε in them. A
+    form much smaller than τ has scores near 0 at inputs of size 1: only its absolute error counts.
+    """
+    smallest = np.linalg.svd(design, compute_uv=False)[-1]
+    scale = smallest * max(np.linalg.norm(M), temperature)
+    return temperature * np.sqrt(len(design)) / scale if scale > 0 else np.inf
 
 
 def _first_form(
@@ -120,7 +132,10 @@ def _first_form(
     L: Float64[np.ndarray, "d_l d0"],
     generator: np.random.Generator,
 ) -> tuple[Float64[np.ndarray, "d0 d0"], float]:
-    """M_1 from L X H Xᵀ M_1 x̄ = tτ · (slope at u = 0), by least squares."""
+    """M_1 from L X H Xᵀ M_1 x̄ / t = τ · (slope at u = 0), by least squares.
+
+    The slope is a difference of outputs over u ≤ reach, hence the weight reach/|L X|.
+    """
     d, t = architecture.widths[0], architecture.tokens
     inputs = generator.standard_normal((2 * d * d + 4, d, t))
     reach = min(_small_reach(box, L, X) for X in inputs[:_NODES])
@@ -128,11 +143,13 @@ def _first_form(
     values: list[np.ndarray] = []
     for X in inputs:
         mean = X.mean(axis=1)
-        rows.append(np.kron(L @ (X - mean[:, None]) @ X.T, mean))
-        values.append(t * architecture.temperature * _slope(box, L, X, reach))
+        weight = reach / np.linalg.norm(L @ X)
+        rows.append(weight / t * np.kron(L @ (X - mean[:, None]) @ X.T, mean))
+        values.append(weight * architecture.temperature * _slope(box, L, X, reach))
     design = np.concatenate(rows)
     solution = np.linalg.lstsq(design, np.concatenate(values), rcond=None)[0]
-    return solution.reshape(d, d), condition_number(design)
+    M_1 = solution.reshape(d, d)
+    return M_1, _amplification(design, M_1, architecture.temperature)
 
 
 def _small_reach(box: BlackBox, L: Matrix, X: Matrix) -> float:
