@@ -1,0 +1,94 @@
+"""Functions at points: the network, a naive twin straight from the definition, integer weights."""
+
+import jax
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.networks.attention import attention
+from neuromanifold.networks.virtual import VirtualWeights, virtual_weights
+from neuromanifold.networks.weights import Layer, Weights, unflatten
+
+ROUNDING = 1e-10
+"""Largest relative distance of two values that are equal but for rounding in float64.
+
+Sums of a few hundred terms of weights of condition number 2 lose a few digits of sixteen; ten that
+agree are far from what two different functions have in common.
+"""
+DIFFERENT = 1e-3
+"""Least relative distance at a random input of functions that are meant to differ."""
+
+
+def output(weights: Weights, X: Float[np.ndarray, "d t"]) -> Float[np.ndarray, "d_l t"]:
+    """φ_W(X) in float64."""
+    with jax.enable_x64(True):
+        return np.asarray(attention(weights, X))
+
+
+def virtual(weights: Weights) -> VirtualWeights:
+    """The virtual weights of float64 weights, as NumPy arrays (eq-8)."""
+    found = virtual_weights(weights)
+    forms = tuple(np.asarray(M) for M in found.forms)
+    return VirtualWeights(forms, np.asarray(found.linear), weights.architecture)
+
+
+def token_loop(
+    layer: Layer, X: Shaped[np.ndarray, "d t"], architecture: Architecture
+) -> Shaped[np.ndarray, "d_next t"]:
+    """One layer with one head, token by token as it is defined (eq-1, eq-15).
+
+    Lightning layers may have Python integers for entries: then this is exact.
+    """
+    A = layer.attention_matrices()[0]
+    V = layer.value_maps()[0]
+    tokens = []
+    for x in X.T:
+        weights = [x_j @ A @ x for x_j in X.T]
+        if architecture.attention == "softmax":
+            weights = [np.exp(weight / architecture.temperature) for weight in weights]
+            weights = [weight / sum(weights) for weight in weights]
+        tokens.append(sum(weight * (V @ x_j) for weight, x_j in zip(weights, X.T, strict=True)))
+    return np.stack(tokens, axis=1)
+
+
+def integer_weights(architecture: Architecture, seed: int, largest: int = 2) -> Weights:
+    """Weights of whole numbers from −largest to largest, held in float64."""
+    generator = np.random.default_rng((seed, 11))
+    vector = generator.integers(-largest, largest + 1, architecture.parameters)
+    return unflatten(architecture, vector.astype(np.float64))
+
+
+def integer_input(architecture: Architecture, seed: int, largest: int = 2) -> np.ndarray:
+    """An input of whole numbers, held in float64."""
+    generator = np.random.default_rng((seed, 12))
+    shape = (architecture.widths[0], architecture.tokens)
+    return generator.integers(-largest, largest + 1, shape).astype(np.float64)
+
+
+def as_integers(weights: Weights) -> Weights:
+    """The same weights with Python integers for entries."""
+    return jax.tree.map(_exact, weights)
+
+
+def _exact(tensor: np.ndarray) -> np.ndarray:
+    return np.vectorize(int, otypes=[object])(np.asarray(tensor))
+
+
+def exact_output(weights: Weights, X: np.ndarray) -> np.ndarray:
+    """φ_W(X) of a lightning network in Python integers, from the token loop."""
+    integers, Y = as_integers(weights), _exact(X)
+    for layer in integers.layers:
+        Y = token_loop(layer, Y, weights.architecture)
+    return Y
+
+
+def normal_input(architecture: Architecture, seed: int) -> Float[np.ndarray, "d t"]:
+    """A normal input."""
+    generator = np.random.default_rng((seed, 13))
+    return generator.standard_normal((architecture.widths[0], architecture.tokens))
+
+
+def distance(first: np.ndarray, second: np.ndarray) -> float:
+    """‖first − second‖ relative to the larger norm; 0 when both vanish."""
+    size = max(np.linalg.norm(first), np.linalg.norm(second))
+    return float(np.linalg.norm(np.asarray(first) - np.asarray(second)) / size) if size else 0.0
