@@ -24,7 +24,7 @@ from neuromanifold.dimension.all_widths import virtual_upper_bound
 from neuromanifold.dimension.certificate import Certificate, Function, UpperSource
 from neuromanifold.dimension.independence import Independence, independence
 from neuromanifold.dimension.jacobian import JacobianRank, Point, at_a_point, jacobian_rank
-from neuromanifold.dimension.problem import Problem, network_problem
+from neuromanifold.dimension.problem import Problem, network_problem, weight_values
 from neuromanifold.dimension.symmetry_bound import (
     FamilyRank,
     generator_ranks,
@@ -240,11 +240,14 @@ def readout_upper_bound(architecture: Architecture, readout: Readout) -> int | N
         return 0
     if architecture.skip == "residual":
         return None
-    fields = architecture.to_dict()
-    widths = (*architecture.widths[:-1], architecture.widths[-1] - 1)
-    narrower = Architecture.from_dict({**fields, "widths": widths})
-    bound = virtual_upper_bound(narrower)
+    bound = virtual_upper_bound(narrowed(architecture))
     return None if bound is None else bound - (readout == "decisions")
+
+
+def narrowed(architecture: Architecture) -> Architecture:
+    """The network with one output coordinate less, whose outputs are the differences (readouts)."""
+    widths = (*architecture.widths[:-1], architecture.widths[-1] - 1)
+    return Architecture.from_dict({**architecture.to_dict(), "widths": widths})
 
 
 def user_generators(
@@ -287,13 +290,7 @@ def residues_of(
     weights: Weights, architecture: Architecture, problem: Problem, field: PrimeField
 ) -> Residues:
     """The exact residues of float weights: a float is m·2^e, and 2 is invertible mod p."""
-    if weights.architecture != architecture:
-        raise ArgumentError(
-            f"weights of {architecture.name} were wanted; got those of {weights.architecture.name}"
-        )
-    values = weights.flatten()
-    if not np.isfinite(values).all():
-        raise ArgumentError("the weights have entries that are NaN or infinite; mend them")
+    values = weight_values(weights, architecture)
     residues = [field.from_fraction(Fraction(float(value))) for value in values]
     return np.array(residues + [1.0] * problem.constants)
 
