@@ -66,7 +66,7 @@ def certify(
         inputs: use exactly so many inputs; by default as many as the upper bound calls for.
     """
     started = time.perf_counter()
-    field = _field(prime, inputs)
+    field = certificate_field(prime, inputs)
     problem = network_problem(architecture, readout)
     given = None if weights is None else residues_of(weights, architecture, problem, field)
 
@@ -119,7 +119,7 @@ def certify_function(
         name: how the certificate calls the function.
     """
     started = time.perf_counter()
-    field = _field(prime, None)
+    field = certificate_field(prime)
     problem = Problem(f, weights, inputs)
     name = name or getattr(f, "__name__", "function")
     if problem.columns == 0:
@@ -274,7 +274,8 @@ def user_generators(
     return np.concatenate(rows)
 
 
-def _field(prime: int, inputs: int | None) -> PrimeField:
+def certificate_field(prime: int, inputs: int | None = None) -> PrimeField:
+    """The field of a prime that is large enough, once the number of inputs makes sense too."""
     field = PrimeField(prime)
     if prime <= SMALLEST_PRIME:
         raise ArgumentError(
