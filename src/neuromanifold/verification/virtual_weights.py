@@ -98,10 +98,10 @@ def unique_change_of_bases(quick: bool, seed: int) -> Finding:
             cases.append(equal(f"{network}: rank L_{i + 1}", len(L), np.linalg.matrix_rank(L)))
             error = distance(C, L_new @ np.linalg.pinv(L))
             cases.append(close(f"{network}: C_{i + 1}", error, ROUNDING))
-    cases.append(equal("rank L < δ: another C with the same (M, L)", True, _not_unique(seed)))
+    cases.append(equal("rank L < δ: equal (M, L), no symmetry", True, _unrelated(seed)))
     return Finding(
         f"{len(networks)} bottlenecks moved by random C_i, which are found again to "
-        f"{ROUNDING:.0e}; and one network with rank L < δ, where they are not unique (seed {seed})",
+        f"{ROUNDING:.0e}; and weights with rank L < δ and equal (M, L), which no C_i relate (seed {seed})",
         cases,
     )
 
@@ -115,22 +115,24 @@ def _maps(weights: Weights) -> list[np.ndarray]:
     return maps
 
 
-def _not_unique(seed: int) -> bool:
-    """V_1 of rank one, δ = 2: C = 1 + c wᵀ with wᵀ V_1 = 0 and V_2, A_2 blind to c changes nothing."""
+def _unrelated(seed: int) -> bool:
+    """Rank L < δ: weights with equal (M, L) that no inter-layer symmetry relates.
+
+    V_1 has rows v and 0, so column 2 of V_2 is never used. A symmetry V_2' = V_2 C^{-1} keeps the
+    column space of V_2; here a column 2 outside of it is put in.
+    """
     network = Architecture((3, 2, 3), (1, 1), 3)
-    W = conditioned_weights(network, seed)
     tensors = [
-        {name: np.asarray(tensor) for name, tensor in layer.tensors().items()} for layer in W.layers
+        {name: np.array(tensor) for name, tensor in layer.tensors().items()}
+        for layer in conditioned_weights(network, seed).layers
     ]
-    tensors[0]["value"] = tensors[0]["value"] * np.array([[[1.0], [0.0]]])
+    tensors[0]["value"][0, 1] = 0.0
     W = Weights.from_tensors(network, tensors)
-    C = np.array([[1.0, 0.0], [0.0, 3.0]])
-    moved = InterLayer().act((C,), W)
-    changed = distance(W.flatten(), moved.flatten()) > DIFFERENT
-    first = np.asarray(moved.layers[0].value)
-    same_first = np.array_equal(first, np.asarray(W.layers[0].value))
-    same = distance(_stacked(virtual(W)), _stacked(virtual(moved))) <= ROUNDING
-    return bool(changed and same and same_first)
+    V = tensors[1]["value"][0]
+    changed = np.stack([V[:, 0], np.cross(V[:, 0], V[:, 1])], axis=1)
+    other = Weights.from_tensors(network, [tensors[0], {**tensors[1], "value": changed[None]}])
+    same = distance(_stacked(virtual(W)), _stacked(virtual(other))) <= ROUNDING
+    return bool(same and np.linalg.matrix_rank(np.concatenate([V, changed], axis=1)) == 3)
 
 
 def rescalings(quick: bool, seed: int) -> Finding:
