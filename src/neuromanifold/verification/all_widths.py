@@ -69,14 +69,24 @@ def virtual_bound(quick: bool, seed: int) -> Finding:
         cases.append(Case(network.name, failure))
     wide = certified(Architecture((2, 4, 2), (2, 2), 3), seed)
     symmetries = wide.parameters - sum(family.dimension for family in wide.symmetries)
-    cases.append(equal("widths 2, 4, 2: bound", wide.lower, virtual_upper_bound(
-        Architecture((2, 4, 2), (2, 2), 3))))
+    cases.append(
+        equal(
+            "widths 2, 4, 2: bound",
+            wide.lower,
+            virtual_upper_bound(Architecture((2, 4, 2), (2, 2), 3)),
+        )
+    )
     return Finding(
         f"{len(networks)} architectures with and without mask and inner skip, exact ranks "
         f"(seed {seed})",
         cases,
-        {"widths 2,4,2, ranks 2,2": {"by symmetries": symmetries, "by virtual weights": wide.upper,
-                                     "rank": wide.lower}},
+        {
+            "widths 2,4,2, ranks 2,2": {
+                "by symmetries": symmetries,
+                "by virtual weights": wide.upper,
+                "rank": wide.lower,
+            }
+        },
     )
 
 

@@ -116,12 +116,8 @@ def inside_polynomials(quick: bool, seed: int) -> Finding:
         X, Y = (integer_input(network, seed + k, 1) for k in (0, 1))
         values = [exact_output(W, X + s * Y) for s in range(degree + 2)]
         for order, expected in ((degree, _factorial(degree) * exact_output(W, Y)), (degree + 1, 0)):
-            found = sum(
-                (-1) ** (order - s) * comb(order, s) * values[s] for s in range(order + 1)
-            )
-            cases.append(
-                equal(f"{network}: difference {order}", expected + 0 * found, found)
-            )
+            found = sum((-1) ** (order - s) * comb(order, s) * values[s] for s in range(order + 1))
+            cases.append(equal(f"{network}: difference {order}", expected + 0 * found, found))
     return Finding(
         f"differences of order 3^l and 3^l + 1 along a line, for {len(networks)} networks in "
         f"Python integers (seed {seed})",
@@ -174,13 +170,18 @@ def fibers(quick: bool, seed: int) -> Finding:
             error = distance(output(W, X), output(moved, X))
             cases.append(close(f"{network}: moved by {family.name}", error, ROUNDING))
         other = conditioned_weights(network, seed + 1)
-        cases.append(apart(f"{network}: other weights", distance(output(W, X), output(other, X)),
-                           DIFFERENT))
+        cases.append(
+            apart(f"{network}: other weights", distance(output(W, X), output(other, X)), DIFFERENT)
+        )
         found = certified(network, seed)
         dimensions[network.name] = found.parameters - found.lower
-        cases.append(equal(f"{network}: fiber dimension",
-                           sum(family.dimension for family in found.symmetries),
-                           found.parameters - found.lower))
+        cases.append(
+            equal(
+                f"{network}: fiber dimension",
+                sum(family.dimension for family in found.symmetries),
+                found.parameters - found.lower,
+            )
+        )
     return Finding(
         f"{len(networks)} networks, every family of symmetries of each, float64; dimensions of "
         f"generic fibers by exact ranks (seed {seed})",

@@ -98,9 +98,7 @@ def _zero_linear_map(seed: int) -> Counterexample:
     M, other = np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [3.0, 1.0]])
     zero = np.zeros((2, 2))
     X = normal_input(network, seed)
-    values = [
-        value(VirtualWeights((first, M), zero, network), X) for first in (M, other)
-    ]
+    values = [value(VirtualWeights((first, M), zero, network), X) for first in (M, other)]
     both_zero = not any(np.any(one) for one in values)
     apart = distance(M / np.linalg.norm(M), other / np.linalg.norm(other))
     return Counterexample(

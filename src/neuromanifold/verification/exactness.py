@@ -106,8 +106,10 @@ def formal_exponentials(quick: bool, seed: int) -> Finding:
         cases,
         {
             "independent exponents": checks,
-            "dependent heads": {"rank with formal exponentials": refused.lower,
-                                "true rank": numeric.rank},
+            "dependent heads": {
+                "rank with formal exponentials": refused.lower,
+                "true rank": numeric.rank,
+            },
         },
     )
 
@@ -136,8 +138,10 @@ def readouts(quick: bool, seed: int) -> Finding:
         shifted = np.asarray(probabilities(Y + 1.0))
         cases.append(close(f"{network}: a common shift", distance(P, shifted), 1e-5))
         less = Architecture((*widths[:-1], widths[-1] - 1), ranks, 3)
-        seen = {word: certify(network, seed=seed, readout=word) for word in
-                ("probabilities", "decisions")}
+        seen = {
+            word: certify(network, seed=seed, readout=word)
+            for word in ("probabilities", "decisions")
+        }
         narrower = certified(less, seed).lower
         cases.append(equal(f"{network}: probabilities", narrower, seen["probabilities"].lower))
         cases.append(equal(f"{network}: decisions", narrower - 1, seen["decisions"].lower))

@@ -179,8 +179,7 @@ def _swaps_leaving(pairs: AllPairs) -> int:
     vectors = np.array(list(product(range(pairs.prime), repeat=2)))
     heads = np.array(list(product(range(pairs.prime), repeat=pairs.value.shape[1])))
     k, q, v, h = (
-        part.reshape(-1, part.shape[-1])
-        for part in _grid(vectors, vectors, vectors, heads)
+        part.reshape(-1, part.shape[-1]) for part in _grid(vectors, vectors, vectors, heads)
     )
     first = _number(pairs, k[:, :, None] * q[:, None, :], h[:, :, None] * v[:, None, :])
     second = _number(pairs, v[:, :, None] * q[:, None, :], h[:, :, None] * k[:, None, :])
@@ -220,11 +219,10 @@ def critical_points(quick: bool, seed: int) -> Finding:
         pairs, field = all_pairs(prime, d_out), PrimeField(prime)
         name = f"d = 2, d' = {d_out} over GF({prime})"
         rank_A, rank_V = _both_ranks(pairs)
-        expected = (rank_A * rank_V == 0) | (
-            (rank_A == 1) & (rank_V == 1) & _parallel(pairs)
+        expected = (rank_A * rank_V == 0) | ((rank_A == 1) & (rank_V == 1) & _parallel(pairs))
+        found = np.array(
+            [_is_critical(A, V, field) for A, V in zip(pairs.attention, pairs.value, strict=True)]
         )
-        found = np.array([_is_critical(A, V, field) for A, V in
-                          zip(pairs.attention, pairs.value, strict=True)])
         cases.append(equal(f"pairs decided wrongly, {name}", 0, int(np.sum(found != expected))))
         numbers[f"pairs, {name}"] = len(found)
         numbers[f"critical pairs, {name}"] = int(np.sum(found))

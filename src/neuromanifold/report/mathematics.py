@@ -1,0 +1,30 @@
+"""Mathematics in plain text, set as HTML: italics, subscripts, superscripts. No network, no script."""
+
+import html
+import re
+
+_SCRIPT = re.compile(r"([_^])(?:\{([^{}]*)\}|\(([^()]*\^?\([^()]*\)|[^()]*)\)|([A-Za-z0-9α-ω']))")
+_LETTER = re.compile(r"(?<![\w&'’])([B-HJ-Zb-hj-zα-ωδφρλν]|[aA](?! [a-zé]{2})|l̃|M̃)(?![\w'’]|\.\w)")
+
+
+def typeset(text: str) -> str:
+    """The text as HTML, with its formulas set.
+
+    >>> typeset("M_i has rank 2")
+    '<i>M</i><sub><i>i</i></sub> has rank 2'
+    """
+    pieces = []
+    start = 0
+    for match in _SCRIPT.finditer(text):
+        pieces.append(_letters(text[start : match.start()]))
+        kind = "sub" if match[1] == "_" else "sup"
+        inside = next(group for group in match.groups()[1:] if group is not None)
+        pieces.append(f"<{kind}>{typeset(inside)}</{kind}>")
+        start = match.end()
+    pieces.append(_letters(text[start:]))
+    return "".join(pieces)
+
+
+def _letters(text: str) -> str:
+    """Single letters in italics; everything else escaped."""
+    return _LETTER.sub(r"<i>\1</i>", html.escape(text, quote=False))
