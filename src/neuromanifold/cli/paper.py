@@ -36,7 +36,7 @@ def paper(
 
     ids = [statement.id for statement in STATEMENTS] if only is None else [get(only).id]
     folder = _folder(out)
-    evidence: "list[Evidence]" = []
+    evidence: list[Evidence] = []
     try:
         for one in _with_progress(ids, folder / "evidence", quick, seed):
             evidence.append(one)
@@ -50,14 +50,8 @@ def paper(
         return 130
     report = write_report(evidence, folder, quick=quick, seed=seed)
     if json:
-        print_json(
-            {
-                "statements": [one.to_dict() for one in evidence],
-                "failed": list(report.failed),
-                "page": str(report.page),
-                "results": str(report.results),
-            }
-        )
+        results = [one.to_dict() for one in evidence]
+        print_json({"statements": results, "failed": report.failed, "page": str(report.page)})
     else:
         print_lines(*_summary(evidence, report.failed), f"open {report.page.resolve()}")
     return 1 if report.failed else 0
@@ -101,7 +95,7 @@ def _with_progress(ids: list[str], folder: Path, quick: bool, seed: int) -> "Ite
 
 def _summary(evidence: "list[Evidence]", failed: tuple[str, ...]) -> list[str]:
     """How many statements came out how, and which ones failed."""
-    counts = {verdict: 0 for verdict in ("holds", "corrected", "conjecture", "fails")}
+    counts = dict.fromkeys(("holds", "corrected", "conjecture", "fails"), 0)
     for one in evidence:
         counts[one.verdict] += 1
     lines = [", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)]

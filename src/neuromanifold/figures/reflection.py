@@ -19,16 +19,22 @@ def reflection_figure(reflection: Reflection) -> Figure:
     figure = Figure(figsize=(12.5, 5.4), layout="constrained")
     axes = figure.subplots()
     j, m = reflection.place, reflection.reach
-    left, right = j - m - 0.42, j + m + 1.42
+    _window(axes, j, m)
+    _chain(axes, reflection, reflection.chain, _TOP)
+    _chain(axes, reflection, reflection.mirrored, _BOTTOM)
+    for k in range(j - m, j + m + 2):
+        _arrow(axes, k, 2 * j + 1 - k)
+    _values(axes, reflection)
+    axes.set(xlim=(0.3, len(reflection.chain) + 2.9), ylim=(_BOTTOM - 0.85, _TOP + 0.95))
+    axes.axis("off")
+    return figure
+
+
+def _window(axes: Axes, j: int, m: int) -> None:
+    """The part that is reflected, and the mirror."""
+    left, width, height = j - m - 0.42, 2 * m + 1.84, _TOP - _BOTTOM + 1.35
     axes.add_patch(
-        Rectangle(
-            (left, _BOTTOM - 0.75),
-            right - left,
-            _TOP - _BOTTOM + 1.35,
-            facecolor=_WINDOW,
-            edgecolor="none",
-            zorder=0,
-        )
+        Rectangle((left, _BOTTOM - 0.75), width, height, facecolor=_WINDOW, edgecolor="none")
     )
     axes.plot(
         [j + 0.5, j + 0.5],
@@ -38,29 +44,17 @@ def reflection_figure(reflection: Reflection) -> Figure:
         linestyle=(0, (4, 3)),
         zorder=1,
     )
-    _chain(axes, reflection, reflection.chain, _TOP)
-    _chain(axes, reflection, reflection.mirrored, _BOTTOM)
-    for k in range(j - m, j + m + 2):
-        _arrow(axes, k, 2 * j + 1 - k)
-    end = len(reflection.chain)
-    for y, value in ((_TOP, reflection.value), (_BOTTOM, reflection.mirrored_value)):
-        axes.text(
-            end + 0.6, y, f"{value:+,}".replace("-", "−"), fontsize=15, va="center", color=INK
-        )
-    total = reflection.value + reflection.mirrored_value
-    axes.text(
-        end + 0.6,
-        (_TOP + _BOTTOM) / 2,
-        f"sum  {total}",
-        fontsize=15,
-        va="center",
-        color=RED,
-        fontweight="bold",
-    )
     axes.text(j + 0.5, _TOP + 0.72, "mirror", ha="center", color=RED, fontsize=12)
-    axes.set(xlim=(0.3, end + 2.9), ylim=(_BOTTOM - 0.85, _TOP + 0.95))
-    axes.axis("off")
-    return figure
+
+
+def _values(axes: Axes, reflection: Reflection) -> None:
+    """The two monomials, and their sum."""
+    x = len(reflection.chain) + 0.6
+    look = {"fontsize": 15, "va": "center"}
+    for y, value in ((_TOP, reflection.value), (_BOTTOM, reflection.mirrored_value)):
+        axes.text(x, y, f"{value:+,}".replace("-", "−"), color=INK, **look)
+    total = reflection.value + reflection.mirrored_value
+    axes.text(x, (_TOP + _BOTTOM) / 2, f"sum  {total}", color=RED, fontweight="bold", **look)
 
 
 def _chain(axes: Axes, reflection: Reflection, chain: Sequence[int], y: float) -> None:

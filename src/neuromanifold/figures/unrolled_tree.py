@@ -150,7 +150,8 @@ def _digits(axes: Axes, factors: Sequence[Factor]) -> None:
         axes.text(j, -0.72, name, ha="center", va="center", fontsize=13, color=INK)
         digits = _base_three(j)
         split = len(digits) - layer
-        text = rf"$\mathrm{{{digits[:split]}}}\mathbf{{{digits[split]}}}\mathrm{{{digits[split + 1 :]}}}$"
+        before, deciding, after = digits[:split], digits[split], digits[split + 1 :]
+        text = rf"$\mathrm{{{before}}}\mathbf{{{deciding}}}\mathrm{{{after}}}$"
         axes.text(j, -1.45, text, ha="center", va="center", fontsize=13, color=colour)
 
 

@@ -44,7 +44,7 @@ class Drawing:
         return {"caption": self.caption, "png": self.png.name, "svg": self.svg.name}
 
 
-def _slices(evidence: Evidence) -> tuple[Figure, str]:
+def _slices(_evidence: Evidence) -> tuple[Figure, str]:
     """Figure 1, the meshes computed again from the slices (fig-1)."""
     caption = (
         "Two three-dimensional slices of the functions of one layer with d = a = 2, d' = 1 and two "
@@ -54,7 +54,7 @@ def _slices(evidence: Evidence) -> tuple[Figure, str]:
     return slice_figure(surfaces(quick=False)), caption
 
 
-def _tree(evidence: Evidence) -> tuple[Figure, str]:
+def _tree(_evidence: Evidence) -> tuple[Figure, str]:
     """Figure 2 (fig-2)."""
     caption = (
         "The forms of the unrolled network in order, for two and three layers. The layer of M̃_j is "
@@ -86,15 +86,7 @@ def _dimensions(evidence: Evidence) -> tuple[Figure, str]:
 
 def _reflection(evidence: Evidence) -> tuple[Figure, str]:
     """Figure 4 (fig-4)."""
-    data = evidence.evidence["example"]
-    reflection = Reflection(
-        **{
-            **data,
-            "chain": tuple(data["chain"]),
-            "mirrored": tuple(data["mirrored"]),
-            "factors": tuple((layer, transposed) for layer, transposed in data["factors"]),
-        }
-    )
+    reflection = Reflection.from_dict(evidence.evidence["example"])
     caption = (
         "Two terms of the unrolled sum for three layers, with a skew-symmetric form Σ_3 in one "
         "place. Reversing the tokens around it turns every other factor into one that is there "
@@ -113,7 +105,7 @@ _DRAWINGS: Mapping[str, Callable[[Evidence], tuple[Figure, str]]] = {
 
 
 def draw(evidence: Evidence, folder: Path) -> Drawing | None:
-    """The figure of a statement, written to the folder; None when it has none or its check failed."""
+    """The figure of a statement, written to the folder; None if it has none or its check fails."""
     if evidence.id not in _DRAWINGS or evidence.verdict == "fails":
         return None
     figure, caption = _DRAWINGS[evidence.id](evidence)

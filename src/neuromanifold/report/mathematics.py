@@ -1,4 +1,4 @@
-"""Mathematics in plain text, set as HTML: italics, subscripts, superscripts. No network, no script."""
+"""Mathematics in plain text, set as HTML: italics, subscripts and superscripts."""
 
 import html
 import re

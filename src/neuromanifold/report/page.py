@@ -185,8 +185,8 @@ def _redundancy() -> str:
         for row in redundancy_table()
     )
     text = (
-        "With all widths and ranks d there are 3d^2 l parameters and (l + 1)d^2 − l dimensions. For "
-        "one layer the ratio is 3/2; with depth it tends to 3."
+        "With all widths and ranks d there are 3d^2 l parameters and (l + 1)d^2 − l dimensions. "
+        "For one layer the ratio is 3/2; with depth it tends to 3."
     )
     return (
         f'<h2 id="redundancy">How many parameters are too many</h2><p>{typeset(text)}</p>'
@@ -206,7 +206,7 @@ def _timings(evidence: Sequence[Evidence], seconds: Mapping[str, float]) -> str:
         for name, value in seconds.items()
     )
     return (
-        '<h2 id="timings">How long it took</h2><p>The slowest checks, and the other parts; the time '
-        "of every check is with its numbers.</p>"
+        '<h2 id="timings">How long it took</h2><p>The slowest checks, and the other parts; the '
+        "time of every check is with its numbers.</p>"
         f'<div class="scroll"><table><tbody>{parts}{rows}</tbody></table></div>'
     )

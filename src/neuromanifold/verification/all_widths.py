@@ -91,7 +91,7 @@ def virtual_bound(quick: bool, seed: int) -> Finding:
 
 
 def factored(quick: bool, seed: int) -> Finding:
-    """Factors act as widths, in the last layer as an output width and an injective map (factored-values)."""
+    """Factors act as widths; in the last one an injective map follows (factored-values)."""
     draw = random.Random(f"value ranks {seed}")
     networks = [
         Architecture(

@@ -75,7 +75,7 @@ def layer_after_layer(quick: bool, seed: int) -> Finding:
     )
 
 
-def parameters(quick: bool, seed: int) -> Finding:
+def parameters(_quick: bool, seed: int) -> Finding:
     """There are Σ_i d_{i-1}(2 a_i + d_i) parameters (def-3)."""
     networks = [*_DEEP, Architecture((4, 2, 3), (2, 1), 3), Architecture((5, 1), (3,), 2)]
     cases = []
@@ -129,8 +129,8 @@ def _factorial(n: int) -> int:
     return n * _factorial(n - 1) if n else 1
 
 
-def ambient(quick: bool, seed: int) -> Finding:
-    """The polynomial maps around the neuromanifold have dimension t·d_l·C(t·d_0+3^l−1, 3^l) (ambient)."""
+def ambient(quick: bool, _seed: int) -> Finding:
+    """The space of polynomial maps has dimension t·d_l·C(t·d_0 + 3^l − 1, 3^l) (ambient)."""
     networks = [
         Architecture((d, *(2,) * (depth - 1), d_out), (1,) * depth, t)
         for d, d_out, t, depth in [(2, 1, 2, 1), (1, 1, 1, 1), (3, 2, 2, 1), (1, 2, 2, 2)]
@@ -152,7 +152,7 @@ def ambient(quick: bool, seed: int) -> Finding:
 
 
 def fibers(quick: bool, seed: int) -> Finding:
-    """Symmetries stay in the fiber, other changes leave it, and its dimension is the rest (eq-6)."""
+    """Symmetries stay in the fiber, other weights are outside; its dimension (eq-6)."""
     networks = [
         Architecture((3, 2, 3), (2, 2), 3),
         Architecture((3, 3), (2,), 3, "softmax"),

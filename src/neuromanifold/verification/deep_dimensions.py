@@ -1,4 +1,4 @@
-"""Checks of the dimensions of bottlenecks: the theorem for lightning, the conjecture for softmax."""
+"""Checks of the dimensions of bottlenecks: a theorem for lightning, a conjecture for softmax."""
 
 from itertools import product
 
@@ -18,8 +18,10 @@ def bottlenecks(quick: bool, attention: Attention) -> list[Architecture]:
     networks = []
     for delta, extra, depth in [(2, 0, 2), (2, 1, 2)] if quick else product((2, 3), (0, 1), (2, 3)):
         widths = (delta + extra, *(delta,) * (depth - 1), delta + 2 * extra)
-        for ranks in product((lowest, 3), repeat=depth):
-            networks.append(Architecture(widths, ranks, 3, attention))
+        networks.extend(
+            Architecture(widths, ranks, 3, attention)
+            for ranks in product((lowest, 3), repeat=depth)
+        )
     return networks
 
 

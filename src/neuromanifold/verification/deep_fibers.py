@@ -64,7 +64,8 @@ def _recovered(network: Architecture, seed: int) -> list[Case]:
 def _exact_virtual(weights: Weights) -> list[np.ndarray]:
     """M_1, …, M_l, L in rational numbers (eq-8)."""
     to_fraction = np.vectorize(Fraction, otypes=[object])
-    L, parts = None, []
+    L: np.ndarray | None = None
+    parts: list[np.ndarray] = []
     for layer in weights.layers:
         Q, K, V = (to_fraction(np.asarray(x)[0]) for x in (layer.query, layer.key, layer.value))
         A = K.T @ Q

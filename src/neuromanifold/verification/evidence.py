@@ -150,7 +150,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
-    if isinstance(value, list | tuple):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(part) for part in value]
     if isinstance(value, np.generic):
         return value.item()

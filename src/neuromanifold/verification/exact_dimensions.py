@@ -84,7 +84,7 @@ def _case(network: Architecture, expected: int | None, found: Certificate) -> Ca
     dependent, so no exact lower bound is proved (softmax-exact); a float64 rank is taken instead.
     """
     rank = found.lower if found.lower_is_proved else estimate(network, seed=found.seed).rank
-    if expected == rank and rank <= found.upper:
+    if rank is not None and expected == rank <= found.upper:
         return Case(network.name)
     return Case(
         network.name,

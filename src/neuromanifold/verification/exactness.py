@@ -25,7 +25,7 @@ _SECOND_PRIME = 8388587
 
 
 def rank_is_a_bound(quick: bool, seed: int) -> Finding:
-    """The rank mod p is at most the rank over Q, and certificates stand a second look (field-rank)."""
+    """Ranks mod p are at most those over Q; certificates stand a second look (field-rank)."""
     cases: list[Case] = []
     ranks: dict[str, dict[str, int]] = {}
     for d, d_out, a in [(2, 1, 2)] if quick else [(2, 1, 2), (2, 2, 1), (3, 2, 2)]:
@@ -55,7 +55,7 @@ def rank_is_a_bound(quick: bool, seed: int) -> Finding:
 
 
 def _integer_jacobian(layer: Architecture, seed: int) -> np.ndarray:
-    """A Jacobian of integers: at integer weights, for one input with entries rounded to integers."""
+    """A Jacobian of integers, at integer weights and inputs, with rows to spare."""
     W = integer_weights(layer, seed)
     (d, d_out), t = layer.widths, layer.tokens
     generator = np.random.default_rng((seed, 31))
@@ -78,7 +78,7 @@ def _nudged(weights: Weights, k: int) -> Weights:
 
 
 def formal_exponentials(quick: bool, seed: int) -> Finding:
-    """Independent exponents allow formal exponentials; dependent ones are noticed (softmax-exact)."""
+    """Formal exponentials for independent exponents; others are noticed (softmax-exact)."""
     networks = [
         Architecture((3, 3), (2,), 3, "softmax"),
         Architecture((3, 2, 3), (2, 2), 3, "softmax"),
@@ -124,7 +124,7 @@ def _opposite_heads(seed: int) -> Weights:
 
 
 def readouts(quick: bool, seed: int) -> Finding:
-    """Probabilities show the differences of logits, decisions show them up to a constant (readouts)."""
+    """Probabilities show differences of logits, decisions up to a constant (readouts)."""
     cases: list[Case] = []
     sizes = [((3, 3), (2,))] if quick else [((3, 3), (2,)), ((3, 2, 3), (2, 2)), ((2, 4), (1,))]
     dimensions = {}

@@ -192,7 +192,7 @@ def _grid(*lists: np.ndarray) -> list[np.ndarray]:
     return [rows[place.ravel()] for rows, place in zip(lists, places, strict=True)]
 
 
-def birational(quick: bool, seed: int) -> Finding:
+def birational(quick: bool, _seed: int) -> Finding:
     """Up to scale, fibers of non-zero functions have one point or two (cor-a.2)."""
     cases: list[Case] = []
     numbers: dict[str, dict[str, int]] = {}
@@ -208,7 +208,7 @@ def birational(quick: bool, seed: int) -> Finding:
     return Finding("every pair (A, V) with φ ≠ 0 over small fields, up to scale", cases, numbers)
 
 
-def critical_points(quick: bool, seed: int) -> Finding:
+def critical_points(quick: bool, _seed: int) -> Finding:
     """(A, V) is critical iff A = k⊗q and V = h⊗k, or A = 0, or V = 0 (lemma-a.3).
 
     The differential of (A, V) ↦ φ has its largest rank, d² + dd' − 1, everywhere else.

@@ -8,17 +8,18 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank, right_inverse
 from neuromanifold.geometry.differential import factor_differential
 from neuromanifold.geometry.layer import Factors
-from neuromanifold.verification.evidence import Check, Finding, equal
+from neuromanifold.verification.evidence import Case, Check, Finding, equal
 
 
 def factors_of_attention(quick: bool, seed: int) -> Finding:
-    """Factors of A of rank a differ by exactly one C, and such A have dimension 2ad − a² (lemma-3.1).
+    """Factors of A differ by exactly one C, and such A have dimension 2ad − a² (lemma-3.1).
 
     Over GF(p): K' = C K and Q' = C^{-T} Q are made with a random C, and C is found again from K and
     K' alone. It is unique because the rows of K are independent. The dimension is the rank of the
     differential of (K, Q) ↦ KᵀQ.
     """
-    field, cases = PrimeField(), []
+    field = PrimeField()
+    cases: list[Case] = []
     sizes = [(d, a) for d, a in product(range(1, 4 if quick else 7), repeat=2) if a <= d]
     for d, a in sizes:
         K, Q, C = (

@@ -113,7 +113,8 @@ def in_matrices(quick: bool, seed: int) -> Finding:
 
 def attention_matrix(quick: bool, seed: int) -> Finding:
     """A = Kᵀ Q has rank at most a, min(a, d) in general, and only A matters (eq-3)."""
-    field, cases = PrimeField(), []
+    field = PrimeField()
+    cases: list[Case] = []
     sizes = [(d, a) for d in range(1, 3 if quick else 5) for a in range(1, 5)]
     for d, a in sizes:
         layer = Architecture((d, 2), (a,), 2)

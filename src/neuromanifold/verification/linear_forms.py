@@ -38,8 +38,8 @@ def products_of_linear_forms(quick: bool, seed: int) -> Finding:
     )
 
 
-def umbrella(quick: bool, seed: int) -> Finding:
-    """The slice x² − s y², b xy + c y² is c² = s b², singular along b = c = 0 (whitney-umbrella)."""
+def umbrella(quick: bool, _seed: int) -> Finding:
+    """x² − s y², b xy + c y² cut out c² = s b², singular on b = c = 0 (whitney-umbrella)."""
     steps = np.linspace(-1, 1, 5 if quick else 9)
     cases = [equal("equation", "-s*b^2 + c^2", WHITNEY_UMBRELLA.polynomial)]
     inside = 0

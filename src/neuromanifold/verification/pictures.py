@@ -1,7 +1,9 @@
 """Checks of the figures: the records that they are drawn from, computed and compared."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,6 +101,20 @@ class Reflection:
     value: int
     mirrored_value: int
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Reflection":
+        """The reflection with this JSON form, which has lists in place of tuples."""
+        return cls(
+            depth=data["depth"],
+            place=data["place"],
+            reach=data["reach"],
+            chain=tuple(data["chain"]),
+            mirrored=tuple(data["mirrored"]),
+            factors=tuple((layer, transposed) for layer, transposed in data["factors"]),
+            value=data["value"],
+            mirrored_value=data["mirrored_value"],
+        )
+
 
 def surfaces(quick: bool) -> tuple[SliceSurface, SliceSurface]:
     """The two slices of Figure 1: Whitney's umbrella, and two umbrellas (fig-1)."""
@@ -111,7 +127,7 @@ def surfaces(quick: bool) -> tuple[SliceSurface, SliceSurface]:
 
 
 def slice_of_a_layer(quick: bool, seed: int) -> Finding:
-    """The slice's surface has weights at every vertex, a singular line and a dotted part (fig-1)."""
+    """The surface has weights at every vertex, a singular line and a dotted part (fig-1)."""
     cases: list[Case] = []
     numbers: dict[str, object] = {}
     for slice_ in SLICES:
@@ -145,7 +161,7 @@ def slice_of_a_layer(quick: bool, seed: int) -> Finding:
     )
 
 
-def unrolled_tree(quick: bool, seed: int) -> Finding:
+def unrolled_tree(_quick: bool, _seed: int) -> Finding:
     """The forms in the order drawn, from the base-3 rule and from the recursion (fig-2)."""
     cases: list[Case] = []
     numbers = {}
@@ -175,37 +191,52 @@ def figure_three_network(width: int) -> Architecture:
     return Architecture((width,) * 3, (2, 2), 3, "softmax")
 
 
+class Row(NamedTuple):
+    """What is known at one width of Figure 3, each from its own computation (fig-3)."""
+
+    expected: ExpectedDimension
+    certificate: ExactRank
+    float64: FloatRank
+    float32: FloatRank
+
+    @property
+    def cases(self) -> list[Case]:
+        """Certificate and float64 must meet theory; float32 is shown as it is."""
+        name, dimension = f"δ = {self.expected.width}", self.expected.dimension
+        return [
+            equal(f"{name}: certificate", dimension, self.certificate.lower),
+            equal(f"{name}: proved", "exact", self.certificate.verdict),
+            equal(f"{name}: float64", dimension, self.float64.rank),
+        ]
+
+
+def _row(width: int, seed: int) -> Row:
+    network = figure_three_network(width)
+    theory, proved = dimension_formula(network), certified(network, seed)
+    assert theory.dimension is not None, "softmax bottlenecks have a formula"
+    measured = estimate(network, seed=seed, inputs=SAMPLES)
+    return Row(
+        ExpectedDimension(width, theory.dimension, theory.status, network.parameters),
+        ExactRank(width, proved.lower, proved.upper, proved.verdict, proved.prime),
+        FloatRank(width, measured.rank, measured.gap, measured.dtype),
+        _float32_rank(network, seed),
+    )
+
+
 def dimensions(quick: bool, seed: int) -> Finding:
     """Estimated, certified and expected dimensions for δ = 3, …, 10 (fig-3)."""
     widths = range(3, 6 if quick else 11)
-    double, single, exact, expected = [], [], [], []
-    cases: list[Case] = []
-    for width in widths:
-        network = figure_three_network(width)
-        theory = dimension_formula(network)
-        measured = estimate(network, seed=seed, inputs=SAMPLES)
-        proved = certified(network, seed)
-        double.append(FloatRank(width, measured.rank, measured.gap, measured.dtype))
-        single.append(_float32_rank(network, seed))
-        exact.append(ExactRank(width, proved.lower, proved.upper, proved.verdict, proved.prime))
-        assert theory.dimension is not None, "softmax bottlenecks have a formula"
-        row = ExpectedDimension(width, theory.dimension, theory.status, network.parameters)
-        expected.append(row)
-        cases.append(equal(f"δ = {width}: certificate", theory.dimension, proved.lower))
-        cases.append(equal(f"δ = {width}: proved", "exact", proved.verdict))
-        cases.append(equal(f"δ = {width}: float64", theory.dimension, measured.rank))
-    short = [
-        one.width for one, row in zip(single, expected, strict=True) if one.rank != row.dimension
-    ]
+    rows = [_row(width, seed) for width in widths]
+    short = [row.float32.width for row in rows if row.float32.rank != row.expected.dimension]
     return Finding(
         f"{len(widths)} widths δ = {widths[0]} to {widths[-1]}: exact ranks, float64 and float32 "
         f"ranks of the Jacobian at {SAMPLES} normal inputs (seed {seed})",
-        cases,
+        [case for row in rows for case in row.cases],
         {
-            "float64": [asdict(one) for one in double],
-            "float32": [asdict(one) for one in single],
-            "certificates": [asdict(one) for one in exact],
-            "expected": [asdict(one) for one in expected],
+            "float64": [asdict(row.float64) for row in rows],
+            "float32": [asdict(row.float32) for row in rows],
+            "certificates": [asdict(row.certificate) for row in rows],
+            "expected": [asdict(row.expected) for row in rows],
             "widths where float32 falls short": short,
         },
     )
@@ -221,7 +252,7 @@ def _float32_rank(network: Architecture, seed: int) -> FloatRank:
 
 
 def reflected(chain: tuple[int, ...], place: int, reach: int) -> tuple[int, ...]:
-    """The chain with k_{j−m}, …, k_{j+m+1} in reverse order, j the place and m the reach (fig-4)."""
+    """The chain with k_{j−m}, …, k_{j+m+1} reversed, j the place and m the reach (fig-4)."""
     start, end = place - reach - 1, place + reach + 1
     return chain[:start] + chain[start:end][::-1] + chain[end:]
 
@@ -285,7 +316,7 @@ def cancellation(quick: bool, seed: int) -> Finding:
         for chain in _chains(13, 1 if quick else 2):
             for reach in range((3 ** (layer - 1) - 1) // 2 + 1):
                 window = chain[j - reach - 1 : j + reach + 1]
-                if j + reach >= 13 or not window[0] == window[-1]:
+                if j + reach >= 13 or window[0] != window[-1]:
                     continue
                 both = [
                     monomial(one, j, forms, skew, X) for one in (chain, reflected(chain, j, reach))
@@ -306,7 +337,7 @@ def cancellation(quick: bool, seed: int) -> Finding:
 
 def _chains(length: int, most: int) -> list[tuple[int, ...]]:
     """Chains of x_2 with at most so many x_3, and x_1 at the end."""
-    chains = []
+    chains: list[tuple[int, ...]] = []
     for count in range(most + 1):
         for places in combinations(range(length), count):
             tokens = [3 if k in places else 2 for k in range(length)]

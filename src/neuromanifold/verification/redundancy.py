@@ -1,13 +1,14 @@
 """Checks of how many parameters are too many, and of what that means for samples."""
 
 from itertools import product
+from typing import Any
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.dimension.exact import certify
 from neuromanifold.dimension.redundancy import redundancy
 from neuromanifold.dimension.sample_complexity import sample_complexity
 from neuromanifold.verification.evidence import Case, Check, Counterexample, Finding, close, equal
-from neuromanifold.verification.exact_dimensions import compare_dimensions
+from neuromanifold.verification.exact_dimensions import certified, compare_dimensions
 
 
 def square(d: int, depth: int) -> Architecture:
@@ -33,9 +34,9 @@ COMMON_SHAPES: tuple[tuple[str, Architecture], ...] = (
 )
 
 
-def redundancy_table() -> list[dict[str, object]]:
+def redundancy_table() -> list[dict[str, Any]]:
     """Parameters against dimension for common shapes (redundancy)."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, network in COMMON_SHAPES:
         found = redundancy(network)
         rows.append(
@@ -65,15 +66,15 @@ def ratio(quick: bool, seed: int) -> Finding:
     limit = redundancy(square(1000, 1000)).ratio or 0.0
     cases.append(close("ratio at d = l = 1000", abs(limit - 3), 3e-3))
     deep = redundancy(square(3, 3))
-    proved = compare_dimensions([square(3, 3)], lambda network: 33, seed).certificates[0]
+    proved = certified(square(3, 3), seed)
     return Finding(
         f"{found.checked}; the ratio by formula at d = l = 1000",
         cases,
         {"ratio at d = l = 1000": limit, "table": redundancy_table(), **found.numbers},
         Counterexample(
             text=f"d = a = 3 and three layers: {deep.parameters} parameters and a proved dimension "
-            f"of {proved.lower}, a ratio of {deep.parameters / proved.lower:.3g} > 3/2. For d = l = "
-            f"1000 it is {limit:.4g}; 3/2 is the limit for one layer.",
+            f"of {proved.lower}, a ratio of {deep.parameters / proved.lower:.3g} > 3/2. "
+            f"For d = l = 1000 it is {limit:.4g}; 3/2 is the limit for one layer.",
             refutes=proved.verdict == "exact" and deep.parameters / proved.lower > 1.5,
             numbers={"parameters": deep.parameters, "dimension": proved.lower},
         ),
@@ -81,7 +82,7 @@ def ratio(quick: bool, seed: int) -> Finding:
 
 
 def samples(quick: bool, seed: int) -> Finding:
-    """n generic equations determine min(n, dimension) of the function's parameters (sample-complexity).
+    """The rank of n generic equations is min(n, dimension) (sample-complexity).
 
     Each row of the Jacobian is one equation, an output number in a random direction at a fresh
     input; their rank stops growing at the dimension, far below the number of parameters.

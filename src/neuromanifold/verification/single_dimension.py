@@ -40,14 +40,14 @@ def one_lightning_layer(quick: bool, seed: int) -> Finding:
 
 
 def as_printed(quick: bool, seed: int) -> Finding:
-    """dim = 2ad + dd' − a² − 1 for a ≤ d and d² + dd' − 1 otherwise (eq-7)."""
+    """Dim = 2ad + dd' − a² − 1 for a ≤ d and d² + dd' − 1 otherwise (eq-7)."""
     layers = [layer for layer in _lightning_layers(quick) if applies(get("eq-7"), Facts.of(layer))]
     found = compare_dimensions(layers, one_layer_dimension, seed)
     return Finding(found.checked, found.cases, found.numbers)
 
 
 def softmax_layer(quick: bool, seed: int) -> Finding:
-    """One softmax layer: (A, V) is determined by the function, which vanishes iff V = 0 (thm-3.9)."""
+    """The function determines (A, V), and vanishes iff V = 0 (thm-3.9)."""
     sizes = (
         product((1, 2, 3), (1, 2), (1, 2)) if quick else product((1, 2, 3), (1, 2, 3), (1, 2, 4))
     )

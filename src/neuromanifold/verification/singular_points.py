@@ -22,23 +22,25 @@ class Kind(NamedTuple):
         d: the input width.
         d_out: the output width d'.
         a: the query/key rank.
-        rank_A: the rank of A.
-        rank_V: the rank of V.
+        attention_rank: the rank of A.
+        value_rank: the rank of V.
         parallel: for A = k⊗q and V = h⊗v of rank one, whether k ∥ v.
     """
 
     d: int
     d_out: int
     a: int
-    rank_A: int
-    rank_V: int
+    attention_rank: int
+    value_rank: int
     parallel: bool = False
 
     def __str__(self) -> str:
-        direction = (", k ∥ v" if self.parallel else ", k ∦ v") * (self.rank_A == self.rank_V == 1)
+        direction = (", k ∥ v" if self.parallel else ", k ∦ v") * (
+            self.attention_rank == self.value_rank == 1
+        )
         return (
-            f"d = {self.d}, d' = {self.d_out}, a = {self.a}, rank A = {self.rank_A}, "
-            f"rank V = {self.rank_V}{direction}"
+            f"d = {self.d}, d' = {self.d_out}, a = {self.a}, rank A = {self.attention_rank}, "
+            f"rank V = {self.value_rank}{direction}"
         )
 
 
@@ -48,8 +50,8 @@ _EXAMPLE = Kind(3, 2, 2, 1, 2)
 
 def point_of(kind: Kind, seed: int) -> Weights:
     """Integer weights of this kind."""
-    d, d_out, a, rank_A, rank_V, parallel = kind
-    generator = np.random.default_rng((seed, d, d_out, a, rank_A, rank_V))
+    d, d_out, a, attention_rank, value_rank, parallel = kind
+    generator = np.random.default_rng((seed, d, d_out, a, attention_rank, value_rank))
     layer = Architecture((d, d_out), (a,), 2)
 
     def matrix(rows: int, kept: int) -> np.ndarray:
@@ -59,9 +61,9 @@ def point_of(kind: Kind, seed: int) -> Weights:
         full[kept:] = 0
         return full.astype(np.float64)
 
-    K, Q = matrix(a, rank_A), matrix(a, rank_A)
-    V = generator.integers(1, 3, (d_out, 1)) * K[:1] if parallel else matrix(d_out, rank_V)
-    if not parallel and rank_A == rank_V == 1 and d > 1:
+    K, Q = matrix(a, attention_rank), matrix(a, attention_rank)
+    V = generator.integers(1, 3, (d_out, 1)) * K[:1] if parallel else matrix(d_out, value_rank)
+    if not parallel and attention_rank == value_rank == 1 and d > 1:
         V[0] = K[0] + np.eye(d)[-1] * (1 + abs(K[0, 0]))
     tensors = {"query": Q[None], "key": K[None], "value": np.asarray(V, dtype=np.float64)[None]}
     return Weights.from_tensors(layer, [tensors])
@@ -74,11 +76,11 @@ def _sizes(quick: bool) -> list[tuple[int, int, int]]:
 def _kinds(quick: bool) -> list[Kind]:
     """All ranks of A and V; for ranks one with k ∦ v and with k ∥ v."""
     return [
-        Kind(d, d_out, a, rank_A, rank_V, parallel)
+        Kind(d, d_out, a, attention_rank, value_rank, parallel)
         for d, d_out, a in _sizes(quick)
-        for rank_A in range(min(a, d) + 1)
-        for rank_V in range(min(d, d_out) + 1)
-        for parallel in ((False, True) if rank_A == rank_V == 1 else (False,))
+        for attention_rank in range(min(a, d) + 1)
+        for value_rank in range(min(d, d_out) + 1)
+        for parallel in ((False, True) if attention_rank == value_rank == 1 else (False,))
     ]
 
 
@@ -90,7 +92,8 @@ def _tangent_space(kind: Kind, seed: int) -> TangentSpace:
 def _low_rank_example(seed: int) -> Counterexample:
     tangent = _tangent_space(_EXAMPLE, seed)
     return Counterexample(
-        text=f"{_EXAMPLE}: rank A · rank V = {_EXAMPLE.rank_A * _EXAMPLE.rank_V}, and still the "
+        text=f"{_EXAMPLE}: rank A · rank V = "
+        f"{_EXAMPLE.attention_rank * _EXAMPLE.value_rank}, and still the "
         f"tangent space has dimension {tangent.lower}, the neuromanifold {tangent.dimension}.",
         refutes=tangent.singular is True,
         numbers={"tangent space": tangent.lower, "dimension": tangent.dimension},
@@ -102,7 +105,7 @@ def singular_where_both_ranks_one(quick: bool, seed: int) -> Finding:
     cases = [
         equal(f"{kind}: singular", True, _tangent_space(kind, seed).singular)
         for kind in _kinds(quick)
-        if kind.rank_A * kind.rank_V <= 1
+        if kind.attention_rank * kind.value_rank <= 1
     ]
     return Finding(
         f"Zariski tangent spaces at {len(cases)} points with rank A · rank V ≤ 1, bounded from "
@@ -118,7 +121,9 @@ def all_singular_points(quick: bool, seed: int) -> Finding:
     table = {}
     for kind in _kinds(quick):
         tangent = _tangent_space(kind, seed)
-        expected = kind.rank_A * kind.rank_V <= 1 or kind.rank_A < kind.a < kind.d
+        expected = (
+            kind.attention_rank * kind.value_rank <= 1 or kind.attention_rank < kind.a < kind.d
+        )
         cases.append(equal(f"{kind}: singular", expected, tangent.singular))
         classified = classify(point_of(kind, seed)).singular
         cases.append(equal(f"{kind}: classified", expected, classified))
@@ -142,7 +147,7 @@ def boundary_points(quick: bool, seed: int) -> Finding:
     """
     cases: list[Case] = []
     for kind in _kinds(quick):
-        if not kind.rank_A == kind.rank_V == 1:
+        if not kind.attention_rank == kind.value_rank == 1:
             continue
         W = point_of(kind, seed)
         A, V = W.layers[0].attention_matrices()[0], W.layers[0].value_maps()[0]
@@ -213,9 +218,9 @@ def geometry_of_one_layer(quick: bool, seed: int) -> Finding:
     smooth = [
         equal(f"{kind}: singular", False, _tangent_space(kind, seed).singular)
         for kind in _kinds(quick)
-        if kind.rank_A == min(kind.a, kind.d)
-        and kind.rank_V == min(kind.d, kind.d_out)
-        and kind.rank_A * kind.rank_V > 1
+        if kind.attention_rank == min(kind.a, kind.d)
+        and kind.value_rank == min(kind.d, kind.d_out)
+        and kind.attention_rank * kind.value_rank > 1
     ]
     return Finding(
         checked="closedness, singular and boundary points together, and "

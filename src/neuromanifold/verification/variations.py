@@ -10,7 +10,7 @@ from neuromanifold.networks.weights import random_weights
 from neuromanifold.symmetry.scaling import Scaling
 from neuromanifold.verification.all_widths import formula, random_networks
 from neuromanifold.verification.evaluation import normal_input, output
-from neuromanifold.verification.evidence import Check, Counterexample, Finding, equal
+from neuromanifold.verification.evidence import Check, Counterexample, Finding
 from neuromanifold.verification.exact_dimensions import certified, compare_dimensions
 
 

@@ -101,7 +101,8 @@ def unique_change_of_bases(quick: bool, seed: int) -> Finding:
     cases.append(equal("rank L < δ: equal (M, L), no symmetry", True, _unrelated(seed)))
     return Finding(
         f"{len(networks)} bottlenecks moved by random C_i, which are found again to "
-        f"{ROUNDING:.0e}; and weights with rank L < δ and equal (M, L), which no C_i relate (seed {seed})",
+        f"{ROUNDING:.0e}; and weights with rank L < δ and equal (M, L), which no C_i "
+        f"relate (seed {seed})",
         cases,
     )
 
