@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-all check format bench clean
+.PHONY: help setup test test-all check paper format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -29,6 +29,9 @@ test: check  ## all checks and the test suite (under ten minutes on two cores)
 
 test-all: check  ## the same with the long runs
 	$(BIN)/python -m pytest -n $(JOBS)
+
+paper: $(STAMP)  ## check every statement of the paper and write report/index.html
+	$(BIN)/neuromanifold paper --out report
 
 format: $(STAMP)  ## format the code and apply safe lint fixes
 	$(BIN)/ruff format .

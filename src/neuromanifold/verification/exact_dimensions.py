@@ -7,7 +7,6 @@ from functools import lru_cache
 from neuromanifold.architecture import Architecture
 from neuromanifold.dimension.certificate import Certificate
 from neuromanifold.dimension.exact import certify
-from neuromanifold.dimension.numeric import estimate
 from neuromanifold.verification.evidence import Case
 
 
@@ -35,24 +34,13 @@ class ExactComparison:
         return sum(certificate.verdict == "exact" for certificate in self.certificates)
 
     @property
-    def numeric(self) -> int:
-        """The number of networks whose exact rank proves nothing, so that floats were asked."""
-        return sum(not certificate.lower_is_proved for certificate in self.certificates)
-
-    @property
     def checked(self) -> str:
         """How many networks, in which field."""
         one = self.certificates[0]
-        text = (
+        return (
             f"{len(self.certificates)} architectures by exact ranks over GF({one.prime}), seed "
             f"{one.seed}; lower and upper bound meet for {self.proved} of them, which proves their "
             "dimensions"
-        )
-        if not self.numeric:
-            return text
-        return (
-            f"{text}; for {self.numeric} softmax networks with a width of one, whose exponents "
-            "depend on each other, the rank was taken in float64 instead"
         )
 
     @property
@@ -78,15 +66,13 @@ def compare_dimensions(
 
 
 def _case(network: Architecture, expected: int | None, found: Certificate) -> Case:
-    """The rank must be the expected dimension, which must not exceed the proved upper bound.
-
-    With one token's width reduced to one, exponents a x_i (x_j − x_1) of three tokens are linearly
-    dependent, so no exact lower bound is proved (softmax-exact); a float64 rank is taken instead.
-    """
-    rank = found.lower if found.lower_is_proved else estimate(network, seed=found.seed).rank
-    if rank is not None and expected == rank <= found.upper:
+    """The rank must be the expected dimension, which must not exceed the proved upper bound."""
+    if not found.lower_is_proved:
+        return Case(network.name, f"the rank {found.lower} is not a proved bound")
+    if expected == found.lower <= found.upper:
         return Case(network.name)
     return Case(
         network.name,
-        f"expected dimension {expected}, found a rank of {rank} and the upper bound {found.upper}",
+        f"expected dimension {expected}, found a rank of {found.lower} and the upper bound "
+        f"{found.upper}",
     )

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import neuromanifold
-from neuromanifold.errors import FileFormatError
 from neuromanifold.networks.files import write_file
 from neuromanifold.statements import get
 from neuromanifold.verification.checks import CHECKS
@@ -73,8 +72,8 @@ def _load(file: Path, key: str) -> Evidence | None:
     """The kept evidence, or None where there is none that fits."""
     try:
         data = json.loads(file.read_bytes())
-        if data.pop("key") != key:
+        if not isinstance(data, dict) or data.pop("key", None) != key:
             return None
         return Evidence.from_dict(data)
-    except (OSError, ValueError, KeyError, AttributeError, FileFormatError):
+    except (OSError, ValueError):  # a FileFormatError is a ValueError
         return None
