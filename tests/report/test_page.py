@@ -17,14 +17,20 @@ from neuromanifold.verification.run import check_statement
     ("text", "expected"),
     [
         ("M_i", "<i>M</i><sub><i>i</i></sub>"),
-        ("L_{i-1}ᵀ", "<i>L</i><sub><i>i</i>-1</sub>ᵀ"),
-        ("C^{-T}", "<i>C</i><sup>-<i>T</i></sup>"),
+        ("L_{i-1}ᵀ", "<i>L</i><sub><i>i</i>−1</sub>ᵀ"),
+        ("C^{-T}", "<i>C</i><sup>−<i>T</i></sup>"),
         ("3^l", "3<sup><i>l</i></sup>"),
         ("λ^(3^(l−i))", "<i>λ</i><sup>3<sup><i>l</i>−<i>i</i></sup></sup>"),
         ("A lightning layer", "A lightning layer"),
         ("rank A = 1", "rank <i>A</i> = 1"),
         ("a < d & b", "<i>a</i> &lt; <i>d</i> &amp; <i>b</i>"),
         ("layer's function", "layer's function"),
+        (
+            "X Xᵀ, 2X and K' = C K",
+            "<i>X</i> <i>X</i>ᵀ, 2<i>X</i> and <i>K</i>' = <i>C</i> <i>K</i>",
+        ),
+        ("2ad + dd' − a²", "2<i>ad</i> + <i>dd'</i> − <i>a</i>²"),
+        ("Token i, e.g. thm-3.2", "Token <i>i</i>, e.g. thm-3.2"),
         ("<script>", "&lt;script&gt;"),
     ],
 )

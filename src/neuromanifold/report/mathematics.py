@@ -4,7 +4,12 @@ import html
 import re
 
 _SCRIPT = re.compile(r"([_^])(?:\{([^{}]*)\}|\(([^()]*\^?\([^()]*\)|[^()]*)\)|([A-Za-z0-9α-ω']))")
-_LETTER = re.compile(r"(?<![\w&'’])([B-HJ-Zb-hj-zα-ωδφρλν]|[aA](?! [a-zé]{2})|l̃|M̃)(?![\w'’]|\.\w)")
+_LETTER = re.compile(
+    r"(?<![A-Za-zα-ωé&'’])"
+    r"(dd'|ad|xy|l̃|M̃|[B-HJ-Zb-zα-ω]|[aA](?! [a-zé]{2}))"
+    r"(?![A-Za-zα-ωé]|['’]\w|\.\w)"
+)
+"""Variables: single letters that are no word, and the paper's products of two."""
 
 
 def typeset(text: str) -> str:
@@ -19,7 +24,7 @@ def typeset(text: str) -> str:
         pieces.append(_letters(text[start : match.start()]))
         kind = "sub" if match[1] == "_" else "sup"
         inside = next(group for group in match.groups()[1:] if group is not None)
-        pieces.append(f"<{kind}>{typeset(inside)}</{kind}>")
+        pieces.append(f"<{kind}>{typeset(inside.replace('-', '−'))}</{kind}>")
         start = match.end()
     pieces.append(_letters(text[start:]))
     return "".join(pieces)
