@@ -22,6 +22,8 @@ from neuromanifold.verification.run import check_statement
         ("3^l", "3<sup><i>l</i></sup>"),
         ("λ^(3^(l−i))", "<i>λ</i><sup>3<sup><i>l</i>−<i>i</i></sup></sup>"),
         ("A lightning layer", "A lightning layer"),
+        ("A Segre variety, a 2, to 1e-08", "A Segre variety, a 2, to 1e-08"),
+        ("V = 0 with A of rank 2", "<i>V</i> = 0 with <i>A</i> of rank 2"),
         ("rank A = 1", "rank <i>A</i> = 1"),
         ("a < d & b", "<i>a</i> &lt; <i>d</i> &amp; <i>b</i>"),
         ("layer's function", "layer's function"),

@@ -4,12 +4,16 @@ import html
 import re
 
 _SCRIPT = re.compile(r"([_^])(?:\{([^{}]*)\}|\(([^()]*\^?\([^()]*\)|[^()]*)\)|([A-Za-z0-9α-ω']))")
+_NO_NOUN = "of|with|is|in|has|and|or|to|for|are|stay|dimensions"
 _LETTER = re.compile(
-    r"(?<![A-Za-zα-ωé&'’])"
-    r"(dd'|ad|xy|l̃|M̃|[B-HJ-Zb-zα-ω]|[aA](?! [a-zé]{2}))"
+    r"(?<![A-Za-zα-ωé&'’.])"
+    rf"(dd'|ad|xy|l̃|M̃|[B-HJ-Zb-df-zα-ω]|(?<!\d)e|[aA](?! \d)(?! (?!(?:{_NO_NOUN})\b)[A-Za-z]{{2}}))"
     r"(?![A-Za-zα-ωé]|['’]\w|\.\w)"
 )
-"""Variables: single letters that are no word, and the paper's products of two."""
+"""Variables: single letters that are no word, and the paper's products of two.
+
+An "a" is the article when a number or a word follows, unless it is a word that no article precedes.
+"""
 
 
 def typeset(text: str) -> str:
