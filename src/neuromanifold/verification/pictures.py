@@ -299,7 +299,7 @@ def reflection_example(seed: int) -> Reflection:
     return Reflection(depth, place, reach, first, second, tuple(tree_factors(depth)), *values)
 
 
-def cancellation(quick: bool, seed: int) -> Finding:
+def cancellation(_quick: bool, seed: int) -> Finding:
     """Mirror images around a skew form have opposite monomials (fig-4).
 
     Around a place of layer v the forms of lower layers are mirrored into their transposes, so the
@@ -313,7 +313,7 @@ def cancellation(quick: bool, seed: int) -> Finding:
     for j, (layer, _) in enumerate(tree_factors(depth)[:-1], start=1):
         if layer < 2:
             continue
-        for chain in _chains(13, 1 if quick else 2):
+        for chain in _chains(13, 2):
             for reach in range((3 ** (layer - 1) - 1) // 2 + 1):
                 window = chain[j - reach - 1 : j + reach + 1]
                 if j + reach >= 13 or window[0] != window[-1]:
