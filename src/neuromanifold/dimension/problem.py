@@ -2,25 +2,20 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from neuromanifold.algebra.modular import ModularFunction, exponents_of, over_prime_field
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.attention import attention
-from neuromanifold.networks.readout import read_out
-from neuromanifold.networks.weights import Weights, unflatten
-
-BATCH = 512
-"""The most inputs that one evaluation takes: memory stays bounded while rows are streamed."""
+from neuromanifold.networks.readout import check_readout, read_out
+from neuromanifold.networks.weights import unflatten
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,86 +25,106 @@ class Problem:
     Attributes:
         f: the JAX function.
         weights: a pytree with the shapes of the weights.
-        inputs: the pytree of one sample's shapes.
-        constants: 1 when the last weight is the constant μ of a map known up to a constant, else 0.
+        inputs: a pytree with the shapes of one sample.
+        constants: 1 when the last weight is the constant of a map known up to one, else 0.
     """
 
     f: Callable[[Any, Any], Any]
     weights: Any
     inputs: Any
     constants: int = 0
+    _traced: dict[tuple[str, int], ModularFunction] = field(default_factory=dict, repr=False)
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of the weights' leaves."""
-        return tuple(leaf.shape for leaf in jax.tree.leaves(self.weights))
+        return tuple(tuple(leaf.shape) for leaf in jax.tree.leaves(self.weights))
+
+    @cached_property
+    def columns(self) -> int:
+        """The number of columns of the Jacobian."""
+        return sum(prod(shape) for shape in self.shapes)
 
     @property
     def parameters(self) -> int:
         """The number of weights, the constant not counted."""
-        return sum(prod(shape) for shape in self.shapes) - self.constants
+        return self.columns - self.constants
 
     @cached_property
-    def outputs(self) -> int:
-        """The number of output coordinates of one sample."""
+    def output(self) -> Any:
+        """The pytree of the output's shapes."""
         with jax.enable_x64(True):
-            shapes = jax.eval_shape(self.f, *_float64((self.weights, self.inputs)))
-        return sum(prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
+            return jax.eval_shape(self.f, *_stacked((self.weights, self.inputs), ()))
 
-    def unflatten(self, vector: Residues) -> Any:
-        """The weights whose entries, leaf by leaf, are `vector`."""
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the traced function, to tell whether a certificate is about this function."""
+        with jax.enable_x64(True):
+            jaxpr = jax.make_jaxpr(self.f)(*_stacked((self.weights, self.inputs), ()))
+        return hashlib.sha256(str(jaxpr).encode()).hexdigest()
+
+    def assemble(self, vector: Residues, batch: tuple[int, ...] = ()) -> Any:
+        """The weights whose entries, leaf by leaf along the last axis, are `vector`."""
         ends = np.cumsum([prod(shape) for shape in self.shapes])[:-1]
         leaves = [
-            part.reshape(shape)
-            for part, shape in zip(np.split(vector, ends), self.shapes, strict=True)
+            np.ascontiguousarray(part).reshape((*batch, *shape))
+            for part, shape in zip(np.split(vector, ends, axis=-1), self.shapes, strict=True)
         ]
         return jax.tree.unflatten(jax.tree.structure(self.weights), leaves)
 
     def rows(self, batch: int) -> ModularFunction:
-        """The rows uᵀ J of `batch` inputs X with cotangents u, as a function on residues.
+        """The rows uᵀ J of `batch` inputs X with one cotangent u each, on residues.
 
-        Its arguments are the weights, the inputs and the cotangents, the last two with a leading
-        axis; its value is the pytree of the weights with that axis, uᵀ ∂f/∂W for each input.
+        Arguments: the weights, then inputs and cotangents with a leading axis. Value: a pytree like
+        the weights with that axis, uᵀ ∂f/∂W for each input (field-rank).
         """
-        return self._traced(batch)[0]
-
-    def exponents(self, batch: int) -> ModularFunction:
-        """The arguments of all exponentials, for `batch` weights and inputs, one row each."""
-        return self._traced_exponents(batch)
-
-    @cached_property
-    def _cache(self) -> dict[tuple[str, int], Any]:
-        return {}
-
-    def _traced(self, batch: int) -> tuple[ModularFunction, str]:
-        if ("rows", batch) not in self._cache:
+        if ("rows", batch) not in self._traced:
             f = self.f
 
             def row(weights: Any, X: Any, u: Any) -> Any:
-                return jax.vjp(lambda w: f(w, X), weights)[1](u)[0]
+                def of_weights(w: Any) -> Any:
+                    return f(w, X)
 
-            cotangents = _batched(self._output_shapes(), batch)
-            inputs = _batched(self.inputs, batch)
-            rows = over_prime_field(
+                return jax.vjp(of_weights, weights)[1](u)[0]
+
+            inputs, cotangents = _stacked((self.inputs, self.output), (batch,))
+            self._traced["rows", batch] = over_prime_field(
                 jax.vmap(row, in_axes=(None, 0, 0)), self.weights, inputs, cotangents
             )
-            self._cache["rows", batch] = (rows, "")
-        return self._cache["rows", batch]
+        return self._traced["rows", batch]
 
-    def _traced_exponents(self, batch: int) -> ModularFunction:
-        if ("exponents", batch) not in self._cache:
-            examples = (_batched(self.weights, batch), _batched(self.inputs, batch))
-            traced = over_prime_field(jax.vmap(exponents_of(self.f)), *examples)
-            self._cache["exponents", batch] = traced
-        return self._cache["exponents", batch]
+    def exponents(self, batch: int) -> ModularFunction:
+        """The arguments of all exponentials at `batch` pairs of weights and inputs (softmax-exact).
 
-    def _output_shapes(self) -> Any:
-        with jax.enable_x64(True):
-            return jax.eval_shape(self.f, *_float64((self.weights, self.inputs)))
+        Value: a matrix with one row for each pair.
+        """
+        if ("exponents", batch) not in self._traced:
+            examples = _stacked((self.weights, self.inputs), (batch,))
+            self._traced["exponents", batch] = over_prime_field(
+                jax.vmap(exponents_of(self.f)), *examples
+            )
+        return self._traced["exponents", batch]
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of the traced function: two functions with the same one are the same program."""
-        with jax.enable_x64(True):
-            jaxpr = jax.make_jaxpr(self.f)(*_float64((self.weights, self.inputs)))
-        return hashlib.sha256(str(jaxpr).encode()).hexdigest()
+
+@lru_cache(maxsize=64)
+def network_problem(architecture: Architecture, readout: Readout) -> Problem:
+    """The map of a built-in network with its readout (readouts).
+
+    For decisions, known up to a constant, the map is (W, μ) ↦ μ f_W: its image is the cone over
+    what is to be measured, one dimension more.
+    """
+    check_readout(readout)
+    weights = unflatten(architecture, np.zeros(architecture.parameters))
+    X = np.zeros((architecture.widths[0], architecture.tokens))
+    if readout != "decisions":
+        return Problem(lambda w, X: read_out(attention(w, X), readout), weights, X)
+    return Problem(
+        lambda w, X: w[1] * read_out(attention(w[0], X), readout), (weights, np.ones(())), X, 1
+    )
+
+
+def _stacked(shapes: Any, batch: tuple[int, ...]) -> Any:
+    """Float64 shapes with leading axes added."""
+    leaves, structure = jax.tree.flatten(shapes)
+    stacked = [jax.ShapeDtypeStruct((*batch, *leaf.shape), np.float64) for leaf in leaves]
+    return jax.tree.unflatten(structure, stacked)

@@ -9,9 +9,6 @@ from typing import Literal
 Topic = Literal["exact", "fibers", "paper"]
 
 PENDING: dict[str, Topic] = {
-    "field-rank": "exact",
-    "softmax-exact": "exact",
-    "readouts": "exact",
     "thm-3.2": "fibers",
     "lemma-3.5": "fibers",
     "thm-3.7": "fibers",
