@@ -1,5 +1,6 @@
 """`neuromanifold explain`: where all the parameters of a network go."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -54,11 +55,13 @@ def explain(
         print_lines(*_directions(ledger.kernel.directions))
 
 
-def _directions(directions: "Sequence[Mapping[str, float]]") -> list[str]:
+def _directions(directions: Sequence[Mapping[str, float]]) -> list[str]:
     """A table of how strongly each direction moves each tensor."""
     names = list(directions[0])
     rows = [("direction", *names)]
     for number, direction in enumerate(directions, start=1):
         rows.append((str(number), *(f"{direction[name]:.2f}" for name in names)))
-    return ["Directions that no symmetry group explains, and how far they move each tensor:",
-            *columns(rows)]
+    return [
+        "Directions that no symmetry group explains, and how far they move each tensor:",
+        *columns(rows),
+    ]

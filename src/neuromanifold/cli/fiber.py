@@ -1,12 +1,16 @@
 """`neuromanifold fiber`: weights with the same function."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from neuromanifold.cli.options import Force, Json, Seed
 from neuromanifold.cli.output import print_json, print_lines, progress
+
+if TYPE_CHECKING:
+    from neuromanifold.networks.weights import Weights
 
 First = Annotated[Path, Parameter(help="a weights file")]
 Second = Annotated[Path, Parameter(help="another weights file")]

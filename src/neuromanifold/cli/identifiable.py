@@ -10,7 +10,9 @@ from neuromanifold.cli.output import print_json, print_lines, progress
 
 
 def identifiable(
-    quantity: Annotated[str, Parameter(help="A.0[0,1,2], V.0[…], M.1[i,j], L[i,j], norm(A.0), x/y")],
+    quantity: Annotated[
+        str, Parameter(help="A.0[0,1,2], V.0[…], M.1[i,j], L[i,j], norm(A.0), x/y")
+    ],
     /,
     network: NetworkOptions = DEFAULT_NETWORK,
     *,
