@@ -42,7 +42,7 @@ def outputs(weights: Weights, inputs: Inputs) -> Float[np.ndarray, "n d_l t"]:
 
 
 def log_sizes(weights: Weights, inputs: Inputs) -> Float[np.ndarray, " n"]:
-    """Logarithms of ‖φ_W(X)‖ of a homogeneous network, without overflow at any depth; −inf for 0."""
+    """Logarithms of ‖φ_W(X)‖ for a homogeneous network, free of overflow; −inf for 0."""
     with jax.enable_x64(True):
         return np.asarray(_log_sizes(reconditioned(weights), inputs))
 

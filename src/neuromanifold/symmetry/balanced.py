@@ -48,7 +48,8 @@ def balanced_factors(K: Float[np.ndarray, "a m"], Q: Float[np.ndarray, "a n"]) -
 
     Kᵀ Q is never formed: with Kᵀ = P R and Qᵀ = P' R' its singular values are those of R R'ᵀ.
     Inside a group U_b, S_b, W_b of equal singular values the rotation O acts as
-    K_b = Oᵀ S_b^{1/2} U_bᵀ, Q_b = Oᵀ S_b^{1/2} W_bᵀ, which keeps K_bᵀ Q_b whether or not the values are exactly equal.
+    K_b = Oᵀ S_b^{1/2} U_bᵀ, Q_b = Oᵀ S_b^{1/2} W_bᵀ, which keeps K_bᵀ Q_b whether or not the values
+    are exactly equal.
     """
     P, R = np.linalg.qr(K.T)
     P_new, R_new = np.linalg.qr(Q.T)

@@ -112,6 +112,11 @@ class GroupElement:
         return GroupElement(self.architecture, **parts)
 
     @property
+    def families(self) -> tuple[str, ...]:
+        """The names of the families that hold, in the order in which they act."""
+        return tuple(family.name for name, family in PARTS.items() if getattr(self, name))
+
+    @property
     def condition(self) -> float:
         """The largest condition number among the matrices."""
         matrices = (*self.inter_layer, *self.value_output, *self.key_query)

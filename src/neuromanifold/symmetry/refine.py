@@ -33,7 +33,7 @@ def refine(element: GroupElement, weights: Weights, wanted: Weights) -> GroupEle
     scales = np.concatenate(
         [np.full(T.size, 1 / (np.linalg.norm(T) or 1.0)) for _, T in wanted.named_tensors()]
     )
-    columns = [_rows(block, moved) for part in blocks.values() for block in part]
+    columns = [flat_generators(block, moved) for part in blocks.values() for block in part]
     matrix = np.concatenate(columns).T * scales[:, None]
     side = (wanted.flatten() - moved.flatten()) * scales
     step = np.linalg.lstsq(matrix, side)[0]
@@ -44,7 +44,9 @@ def refine(element: GroupElement, weights: Weights, wanted: Weights) -> GroupEle
     return GroupElement(element.architecture, **parts).compose(element)
 
 
-def _rows(block: GeneratorBlock, weights: Weights) -> Float[np.ndarray, "count parameters"]:
+def flat_generators(
+    block: GeneratorBlock, weights: Weights
+) -> Float[np.ndarray, "count parameters"]:
     """The tangent vectors of a block, flattened like weights."""
     pieces = []
     for i, layer in enumerate(weights.layers):
