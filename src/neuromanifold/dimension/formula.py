@@ -80,14 +80,14 @@ def dimension_formula(architecture: Architecture, readout: str = "logits") -> Di
     if readout not in READOUTS:
         raise ArgumentError(f"readout must be one of {', '.join(READOUTS)}; got {readout!r}")
     if readout != "logits":
-        return _nothing(f"readout = {readout}, not logits")
+        return no_formula(f"readout = {readout}, not logits")
     facts = Facts.of(architecture)
     statement = next((name for name in _STATEMENTS if applies(get(name), facts)), None)
     if statement is None:
-        return _nothing(*unmet(get(_nearest(facts)), facts))
+        return no_formula(*unmet(get(_nearest(facts)), facts))
     dimension = _dimension(statement, architecture)
     if dimension is None:
-        return _nothing(f"heads = {architecture.heads}, too many for the count of mixing heads")
+        return no_formula(f"heads = {architecture.heads}, too many for the count of mixing heads")
     missing = unmet(get(_theorem(facts)), facts)
     return DimensionFormula(
         dimension=dimension,
@@ -97,7 +97,8 @@ def dimension_formula(architecture: Architecture, readout: str = "logits") -> Di
     )
 
 
-def _nothing(*reasons: str) -> DimensionFormula:
+def no_formula(*reasons: str) -> DimensionFormula:
+    """The answer where nothing is known, with the reasons."""
     return DimensionFormula(dimension=None, status="none", statement=None, unmet=reasons)
 
 

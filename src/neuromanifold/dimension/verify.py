@@ -199,7 +199,7 @@ def _compared(
 
 
 def _family_ranks(
-    blocks: list[tuple[str, Float[np.ndarray, "count columns"]]], prime: int
+    blocks: list[tuple[str, Float[np.ndarray, "_ columns"]]], prime: int
 ) -> tuple[FamilyRank, ...]:
     """What each family adds to the rank, from the ranks of all rows up to it."""
     names = list(dict.fromkeys(name for name, _ in blocks))
