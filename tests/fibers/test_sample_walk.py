@@ -114,6 +114,27 @@ def test_spare_keys_let_a_path_go_round_the_determinant():
     assert path.deviation <= 1e-9
 
 
+@pytest.mark.parametrize("attention", ["lightning", "softmax"])
+def test_unseen_coordinates_let_a_path_go_round_the_determinant(attention):
+    architecture = Architecture((2, 4, 2), (2, 2), 3, attention)
+    weights = random_weights(architecture, 0)
+    reflection = GroupElement(architecture, inter_layer=(np.diag([1.0, 1, 1, -1]),))
+    target = reflection.act(weights)
+    path = walk(weights, target, steps=10)
+    assert path.obstruction is None
+    assert len(path.points) == 11
+    np.testing.assert_array_equal(path.points[-1].flatten(), target.flatten())
+    assert max(function_deviation(weights, p, seed=9) for p in path.points) <= 1e-9
+    vectors = [p.flatten() for p in walk(weights, target, steps=90).points]
+    assert max(np.linalg.norm(b - a) for a, b in pairwise(vectors)) <= 0.2
+
+
+def test_a_layer_without_unseen_coordinates_keeps_the_obstruction():
+    target = GroupElement(DEEP, inter_layer=(np.diag([1.0, -1.0]),)).act(random_weights(DEEP, 0))
+    path = walk(random_weights(DEEP, 0), target)
+    assert "the matrix between layers 0 and 1 has determinant < 0" in str(path)
+
+
 def test_weights_of_different_functions_have_no_path():
     path = walk(random_weights(DEEP, 0), random_weights(DEEP, 1))
     assert "no symmetry carries one to the other" in str(path)

@@ -3,13 +3,18 @@
 The path is g(s)·W with g(s) in the identity component of the symmetry groups. GL_n has two
 components, told apart by the sign of the determinant, and so has the group of scalings: when the
 symmetry that carries W to W' is unique and lies in another component, no path of this kind exists.
-Where it is not unique, `transport` has chosen positive determinants if it could.
+Where it is not unique, `transport` has chosen positive determinants if it could. Where a layer
+reads coordinates that no input reaches, the path may first scale those down to zero, and back at
+its end: in between the symmetry is not unique.
 """
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.deviation import function_deviation
+from neuromanifold.fibers.unseen import fade_unseen, has_unseen
 from neuromanifold.networks.weights import Weights
 from neuromanifold.symmetry.comparable import in_float64
 from neuromanifold.symmetry.path import path_to
@@ -24,7 +29,8 @@ class Walk:
         points: the weights along the path, both ends included; empty when there is no path.
         obstruction: why there is no path; None when there is one.
         deviation: the largest relative difference of outputs along the path, at random inputs.
-        transport: the symmetry that carries one end to the other.
+        transport: the symmetry that carries one end to the other, or between the two ends with
+            what is unseen scaled down to zero.
         seed: the seed of the inputs.
     """
 
@@ -65,14 +71,38 @@ def walk(first: Weights, second: Weights, *, steps: int = 16, seed: int = 0) -> 
     if steps < 1:
         raise ArgumentError(f"a path has at least one step; got {steps}")
     found = transport(first, second)
-    obstruction = _obstruction(found)
-    if obstruction is not None:
-        return Walk((), obstruction, 0.0, found, seed)
     W, W_new = in_float64(first), in_float64(second)
-    inner = [g.act(W) for g in path_to(found.element, steps)[1:-1]]
-    points = (W, *inner, W_new)
-    deviation = max(function_deviation(W, point, seed=seed) for point in points)
+    obstruction = _obstruction(found)
+    if obstruction is None:
+        inner = [g.act(W) for g in path_to(found.element, steps)[1:-1]]
+        return _walked((W, *inner, W_new), found, seed)
+    if has_unseen(W) and has_unseen(W_new) and steps >= 3:
+        start, end = fade_unseen(W, 1.0), fade_unseen(W_new, 1.0)
+        between = transport(start, end)
+        if _obstruction(between) is None:
+            return _walked(_through_faded(W, W_new, between, steps), between, seed)
+    return Walk((), obstruction, 0.0, found, seed)
+
+
+def _walked(points: tuple[Weights, ...], found: Transport, seed: int) -> Walk:
+    """The path with its measured deviation."""
+    deviation = max(function_deviation(points[0], point, seed=seed) for point in points)
     return Walk(points, None, deviation, found, seed)
+
+
+def _through_faded(
+    W: Weights, W_new: Weights, between: Transport, steps: int
+) -> tuple[Weights, ...]:
+    """W, what is unseen scaled down, the symmetry's path, what is unseen of W' scaled up, W'.
+
+    A third of the steps each; the symmetry takes what the division leaves over.
+    """
+    third = steps // 3
+    amounts = np.linspace(0.0, 1.0, third + 1)
+    down = [fade_unseen(W, amount) for amount in amounts]
+    up = [fade_unseen(W_new, amount) for amount in amounts[::-1]]
+    inner = [g.act(down[-1]) for g in path_to(between.element, steps - 2 * third)[1:-1]]
+    return (*down, *inner, *up)
 
 
 def _obstruction(found: Transport) -> str | None:
