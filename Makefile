@@ -25,10 +25,10 @@ check: $(STAMP)  ## format, lint, import layers, types
 	$(BIN)/pyrefly check
 
 test: check  ## all checks and the test suite (under ten minutes on two cores)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"
 
 test-all: check  ## the same with the long runs
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 paper: $(STAMP)  ## check every statement of the paper and write report/index.html
 	$(BIN)/neuromanifold paper --out report

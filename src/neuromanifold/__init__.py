@@ -10,6 +10,27 @@ __version__ = "0.1.0"
 _HOME = {
     "Architecture": "neuromanifold.architecture",
     "NeuromanifoldError": "neuromanifold.errors",
+    "Weights": "neuromanifold.networks.weights",
+    "random_weights": "neuromanifold.networks.weights",
+    "load_weights": "neuromanifold.networks.files",
+    "save_weights": "neuromanifold.networks.files",
+    "attention": "neuromanifold.networks.attention",
+    "dimension_formula": "neuromanifold.dimension.formula",
+    "redundancy": "neuromanifold.dimension.redundancy",
+    "certify": "neuromanifold.dimension.exact",
+    "certify_function": "neuromanifold.dimension.exact",
+    "verify": "neuromanifold.dimension.verify",
+    "estimate": "neuromanifold.dimension.numeric",
+    "explain": "neuromanifold.dimension.ledger",
+    "identifiable": "neuromanifold.dimension.identifiable",
+    "same_function": "neuromanifold.fibers.same",
+    "describe_fiber": "neuromanifold.fibers.describe",
+    "sample_fiber": "neuromanifold.fibers.sample",
+    "walk": "neuromanifold.fibers.walk",
+    "transport": "neuromanifold.symmetry.transport",
+    "canonical_form": "neuromanifold.symmetry.canonical",
+    "classify": "neuromanifold.geometry.classify",
+    "recover": "neuromanifold.recovery.recover",
 }
 
 __all__ = ["__version__", *_HOME]

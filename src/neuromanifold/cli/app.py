@@ -3,10 +3,15 @@
 from cyclopts import App
 
 from neuromanifold import __version__
+from neuromanifold.cli import fiber as fiber_commands
 from neuromanifold.cli import weights as weights_commands
 from neuromanifold.cli.certify import certify
+from neuromanifold.cli.classify import classify
 from neuromanifold.cli.dim import dim
+from neuromanifold.cli.explain import explain
+from neuromanifold.cli.identifiable import identifiable
 from neuromanifold.cli.paper import paper
+from neuromanifold.cli.recover import recover
 from neuromanifold.cli.redundancy import redundancy
 from neuromanifold.cli.statements import statements
 from neuromanifold.cli.verify import verify
@@ -18,9 +23,33 @@ app = App(
     help_format="plaintext",
 )
 
+fiber = App(name="fiber", help="Compare and move weights that have the same function.")
+for command in (
+    fiber_commands.same,
+    fiber_commands.transport,
+    fiber_commands.canonical,
+    fiber_commands.sample,
+    fiber_commands.walk,
+    fiber_commands.describe,
+):
+    fiber.command(command)
+
 weights = App(name="weights", help="Make and look at weights files.")
 for command in (weights_commands.init, weights_commands.show):
     weights.command(command)
 
-for command in (dim, certify, verify, redundancy, statements, weights, paper):
+for command in (
+    dim,
+    explain,
+    identifiable,
+    certify,
+    verify,
+    redundancy,
+    fiber,
+    classify,
+    recover,
+    statements,
+    weights,
+    paper,
+):
     app.command(command)

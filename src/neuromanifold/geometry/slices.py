@@ -39,6 +39,8 @@ Box = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 class Slice:
     """A 3-dimensional affine slice of the pairs (f, g) of binary quadratic forms.
 
+    It is meant to have a line, or none, over every direction ν: no ν divides a plane of pairs.
+
     Attributes:
         name: what it shows.
         coordinates: the names of its three coordinates.
@@ -80,7 +82,7 @@ class Slice:
     def equation(self, points: Points) -> Float[np.ndarray, "*batch"]:
         """The value of the polynomial at points of the slice (whitney-umbrella)."""
         pair = np.moveaxis(self.forms(points), (-2, -1), (0, 1))
-        return np.asarray(_resultant(*pair))
+        return np.asarray(_resultant(*(tuple(form) for form in pair)))
 
     def membership(self, point: Float[np.ndarray, "3"]) -> Membership:
         """Weights (A, V) of a point of the slice, or why the neuromanifold has none (prop-a.5)."""

@@ -107,15 +107,14 @@ def zariski_tangent_space(
     A, V = Factors.of(weights).residues(field).pair_mod(field)
     starts = _starts(A, V, a, field, seed)
     lower = _arc_bound(starts, coordinates, field, seed)
-    point = field.reduce(product_table(A, V)).ravel()
-    found: list[Equations] = []
     upper = coordinates
+    found: list[Equations] = []
+    point = field.reduce(product_table(A, V)).ravel()
     for degree in range(2, highest_degree + 1):
         if upper == lower:
             break
         found.append(interpolated_equations(d, d_out, a, degree, field, seed))
-        gradients = np.concatenate([equations.jacobian(point) for equations in found])
-        upper = coordinates - rank(gradients, field)
+        upper = _kernel_bound(found, point, field)
     dimension = dimension_formula(architecture).dimension
     assert dimension is not None, "one lightning layer has a formula"
     return TangentSpace(
@@ -128,6 +127,12 @@ def zariski_tangent_space(
         prime=field.modulus,
         seed=seed,
     )
+
+
+def _kernel_bound(equations: list[Equations], point: Residues, field: PrimeField) -> int:
+    """The dimension of the common kernel of the differentials of the equations."""
+    gradients = np.concatenate([of_degree.jacobian(point) for of_degree in equations])
+    return gradients.shape[1] - rank(gradients, field)
 
 
 def fiber_pairs(A: Matrix, V: Matrix, field: PrimeField) -> list[Pair]:

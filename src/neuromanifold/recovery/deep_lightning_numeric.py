@@ -12,12 +12,15 @@ weights two layers are, with the output tokens W = S M_1 X of the first layer in
 3. Levenberg–Marquardt on (M_1, M_2, L) against all of those values.
 """
 
+from functools import partial
+
 import numpy as np
 from jaxtyping import Float64
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.networks.virtual import VirtualWeights
 from neuromanifold.recovery.bilinear import Table, factor_table
+from neuromanifold.recovery.limit import value_at_zero
 from neuromanifold.recovery.oracle import BlackBox
 from neuromanifold.recovery.polish import balance, polish
 from neuromanifold.recovery.result import Refusal, Solution, condition_number
@@ -85,22 +88,21 @@ def _rank_one_matrix(
 ) -> Float64[np.ndarray, "d_l d0"]:
     """B(x xᵀ): the tokens x, ε y_1, ε y_2, … give B(x xᵀ + ε² Σ y yᵀ) y_m = φ_m / ε.
 
-    That is a polynomial in u = ε² of known degree: its value at u = 0 by Lagrange's formula from
-    Chebyshev nodes in (0, reach]. Dividing by ε costs nothing, as token m is computed from ε y_m.
+    That is a polynomial in u = ε² of known degree, so its value at u = 0 is exact. Dividing by ε
+    costs nothing, as token m is computed from ε y_m.
     """
     d, t = architecture.widths[0], architecture.tokens
-    nodes = _REACH * (1 - np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))) / 2
-    columns = []
-    for start in range(0, d, t - 1):
+
+    def quotients(u: float, start: int) -> np.ndarray:
         Y = np.eye(d)[:, start : start + t - 1]
-        value = np.zeros((architecture.widths[-1], Y.shape[1]))
-        for i, u in enumerate(nodes):
-            others = np.delete(nodes, i)
-            X = np.zeros((d, t))
-            X[:, 0], X[:, 1 : 1 + Y.shape[1]] = x, np.sqrt(u) * Y
-            values = box(X)[:, 1 : 1 + Y.shape[1]] / np.sqrt(u)
-            value += float(np.prod(others / (others - u))) * values
-        columns.append(value)
+        X = np.zeros((d, t))
+        X[:, 0], X[:, 1 : 1 + Y.shape[1]] = x, np.sqrt(u) * Y
+        return box(X)[:, 1 : 1 + Y.shape[1]] / np.sqrt(u)
+
+    columns = [
+        value_at_zero(partial(quotients, start=start), reach=_REACH, nodes=_DEGREE + 1)
+        for start in range(0, d, t - 1)
+    ]
     return np.concatenate(columns, axis=1)
 
 

@@ -22,6 +22,7 @@ from jaxtyping import Float64
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.networks.virtual import VirtualWeights
+from neuromanifold.recovery.limit import value_at_zero
 from neuromanifold.recovery.oracle import BlackBox
 from neuromanifold.recovery.polish import polish
 from neuromanifold.recovery.result import Refusal, Solution
@@ -167,16 +168,14 @@ def _small_reach(box: BlackBox, L: Matrix, X: Matrix) -> float:
 def _slope(box: BlackBox, L: Matrix, X: Matrix, reach: float) -> Float64[np.ndarray, " d_l"]:
     """The derivative at u = 0 of the columns' mean of φ(√u X)/√u, its value there being L x̄.
 
-    Interpolate (f(u) − f(0))/u at Chebyshev nodes in (0, reach] and evaluate at 0.
+    It is the limit of the difference quotients (f(u) − f(0))/u.
     """
-    nodes = reach * (1 - np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)) / 2
     center = L @ X.mean(axis=1)
-    slope = np.zeros(len(center))
-    for i, u in enumerate(nodes):
-        others = np.delete(nodes, i)
-        quotient = (box(np.sqrt(u) * X).mean(axis=1) / np.sqrt(u) - center) / u
-        slope += float(np.prod(others / (others - u))) * quotient
-    return slope
+
+    def quotient(u: float) -> np.ndarray:
+        return (box(np.sqrt(u) * X).mean(axis=1) / np.sqrt(u) - center) / u
+
+    return value_at_zero(quotient, reach=reach, nodes=_NODES)
 
 
 def _spread_inputs(

@@ -6,6 +6,6 @@ both is still on it.
 
 from typing import Literal
 
-Topic = Literal["exact", "fibers", "paper"]
+Topic = Literal["paper"]
 
 PENDING: dict[str, Topic] = {}
