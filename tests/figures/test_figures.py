@@ -88,7 +88,9 @@ def test_the_reflection_shows_both_chains_and_their_values():
 @pytest.mark.statement("fig-1")
 def test_the_slices_have_surface_line_dots_and_boundary_points():
     shown = surfaces(quick=True)
-    for axes, surface in zip(slice_figure(shown).axes, shown, strict=True):
+    figure = slice_figure(shown)
+    figure.draw_without_rendering()
+    for axes, surface in zip(figure.axes, shown, strict=True):
         solid, dotted = [c for c in axes.collections if isinstance(c, Line3DCollection)]
         assert len(solid.get_segments()) == len(surface.singular) > 0
         assert len(dotted.get_segments()) == len(surface.closure_only) > 0
