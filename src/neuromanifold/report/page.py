@@ -5,7 +5,7 @@ import html
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import Any, get_args
+from typing import Any
 
 from neuromanifold import __version__
 from neuromanifold.report.drawing import Drawing
@@ -14,7 +14,7 @@ from neuromanifold.statements import Statement, beyond, deep, get, objects, sing
 from neuromanifold.verification.evidence import Evidence, Verdict
 from neuromanifold.verification.redundancy import redundancy_table
 
-_MEANINGS: Mapping[str, str] = {
+_MEANINGS: Mapping[Verdict, str] = {
     "holds": "as claimed",
     "corrected": "our version holds, the printed one has a counterexample",
     "conjecture": "agrees everywhere, not proved",
@@ -64,7 +64,7 @@ def _opening(evidence: Sequence[Evidence], quick: bool, seed: int) -> str:
     tiles = "".join(
         f'<li class="{verdict}"><b>{counts[verdict]}</b>{verdict}<br>'
         f"<span>{_MEANINGS[verdict]}</span></li>"
-        for verdict in get_args(Verdict)
+        for verdict in _MEANINGS
     )
     comparisons = sum(int(one.evidence.get("cases", 0)) for one in evidence)
     grid = " with the smaller grids of --quick" if quick else ""
@@ -180,8 +180,8 @@ def _embedded(drawing: Drawing) -> str:
 def _redundancy() -> str:
     """Parameters against dimension for common shapes (redundancy)."""
     rows = "".join(
-        f"<tr><td>{typeset(str(row['shape']))}</td><td>{row['parameters']:,}</td>"
-        f"<td>{row['dimension']:,}</td><td>{row['ratio']:.4g}</td><td>{row['status']}</td></tr>"
+        f"<tr><td>{typeset(str(row['shape']))}</td><td>{row['ratio']:.4g}</td>"
+        f"<td>{row['parameters']:,}</td><td>{row['dimension']:,}</td><td>{row['status']}</td></tr>"
         for row in redundancy_table()
     )
     text = (
@@ -190,8 +190,8 @@ def _redundancy() -> str:
     )
     return (
         f'<h2 id="redundancy">How many parameters are too many</h2><p>{typeset(text)}</p>'
-        '<div class="scroll"><table><thead><tr><th>Shape</th><th>Parameters</th><th>Dimension</th>'
-        f"<th>Ratio</th><th>Status</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        '<div class="scroll"><table><thead><tr><th>Shape</th><th>Ratio</th><th>Parameters</th>'
+        f"<th>Dimension</th><th>Status</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 

@@ -55,7 +55,7 @@ def every_width(quick: bool, seed: int) -> Finding:
         Architecture((5, 4, 1), (2, 2), 2),
         Architecture((4, 1, 3), (3, 2), 2, "softmax"),
     ]
-    networks = named + random_networks(8 if quick else 100, seed)
+    networks = named + random_networks(8 if quick else 160, seed)
     found = compare_dimensions(networks, formula, seed)
     return Finding(found.checked, found.cases, found.numbers)
 
@@ -63,7 +63,7 @@ def every_width(quick: bool, seed: int) -> Finding:
 def virtual_bound(quick: bool, seed: int) -> Finding:
     """No rank exceeds the bound from the virtual weights (virtual-bound)."""
     networks = [
-        *random_networks(8 if quick else 100, seed),
+        *random_networks(8 if quick else 160, seed),
         *random_networks(4 if quick else 24, seed, mask="causal"),
         *random_networks(4 if quick else 24, seed, skip="inner"),
     ]
