@@ -172,20 +172,14 @@ PLAIN = {"widths": (3, 3, 3), "ranks": (2, 2), "tokens": 3}
         ),
         ("one-token", {}, ("tokens = 3 > 1",)),
         ("head-mixing", {}, ("heads = 1 < 2",)),
-        (
-            "head-mixing",
-            {"heads": 2, "mask": "causal", "widths": (3, 3, 1)},
-            (
-                "widths[2] = 1, not 3",
-                "mask = causal, not none",
-                "widths[2] = 1 < 2 with several heads",
-            ),
-        ),
         ("head-mixing", {"heads": 2, "mask": "causal", "attention": "softmax"}, ()),
         (
             "head-mixing",
-            {"heads": 2, "value_ranks": (1, 1)},
-            ("heads · value_ranks[0] = 2 < 3 = widths[1]",),
+            {"heads": 2, "widths": (2, 4, 2)},
+            (
+                "widths[1] = 4 > 2, wider than the layer before it, inside a network with several "
+                "heads",
+            ),
         ),
         ("virtual-bound", {"skip": "residual"}, ("skip = residual, not none or inner",)),
     ],
