@@ -14,6 +14,9 @@ from neuromanifold.errors import ArgumentError
 
 _RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)(?:\s+step\s+(-?\d+))?\s*")
 
+REPEATED = object()
+"""Stands for a value that was given before."""
+
 _WORDS = {"attention": Attention, "skip": Skip, "mask": Mask}
 
 
@@ -30,6 +33,10 @@ class Listed:
     def pick(self, index: int, size: int) -> Any:
         """The value with this number."""
         return self._fitting(size)[index]
+
+    def contains(self, value: Any) -> bool:
+        """Whether this is one of the values."""
+        return value in self.values
 
     def _fitting(self, size: int) -> list[Any]:
         return [v for v in self.values if not isinstance(v, tuple) or len(v) == size]
@@ -61,6 +68,12 @@ class PerLayer:
             digits.append(self.values[digit])
         return tuple(reversed(digits))
 
+    def contains(self, value: Any) -> bool:
+        """Whether this is one of the lists."""
+        if not isinstance(value, tuple) or (self.equal and len(set(value)) > 1):
+            return False
+        return set(value) <= set(self.values)
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -73,10 +86,15 @@ class Choice:
         return sum(alternative.count(size) for alternative in self.alternatives)
 
     def pick(self, index: int, size: int) -> Any:
-        """The value with this number, which is less than the count."""
-        for alternative in self.alternatives:
+        """The value with this number, or `REPEATED` if an earlier one is the same.
+
+        Alternatives may overlap, as `[{each = "1..3"}, {equal = "1..3"}]` does.
+        """
+        for place, alternative in enumerate(self.alternatives):
             if index < alternative.count(size):
-                return alternative.pick(index, size)
+                value = alternative.pick(index, size)
+                repeated = any(earlier.contains(value) for earlier in self.alternatives[:place])
+                return REPEATED if repeated else value
             index -= alternative.count(size)
         raise IndexError(index)
 

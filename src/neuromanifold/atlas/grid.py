@@ -5,12 +5,14 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
 from neuromanifold.architecture import READOUTS, Architecture, Readout
 from neuromanifold.atlas.choices import (
+    REPEATED,
     Choice,
     layer_choice,
     numbers,
@@ -44,7 +46,7 @@ _TASK_FIELDS = (
 )
 _TRIES_PER_SAMPLE = 1000
 
-Dropped = Literal["no network", "filtered out", "too many parameters"]
+Dropped = Literal["repeated", "no network", "filtered out", "too many parameters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +137,33 @@ class Grid:
             yield from (self._judge(index) for index in range(self.combinations))
             return
         found = 0
-        for index in _random_order(
-            self.combinations, self.sample * _TRIES_PER_SAMPLE, self.sample_seed
-        ):
+        for index in self._random_order(self.sample * _TRIES_PER_SAMPLE):
             judged = self._judge(index)
             found += isinstance(judged, Architecture)
             yield judged
             if found == self.sample:
+                return
+
+    def _random_order(self, tries: int) -> Iterator[int]:
+        """Numbers of different combinations, at most `tries` draws, each depth in turn.
+
+        All depths get their share, though nearly all combinations have the largest. The stream of
+        draws is ours: library generators change between versions, and the same grid must stay the
+        same sweep. A draw of 256 bits makes the bias of the remainder negligible.
+        """
+        counts = [self._combinations(depth) for depth in self.depths]
+        starts = list(accumulate(counts, initial=0))
+        drawn: set[int] = set()
+        for draw in range(tries):
+            turn = draw % len(counts)
+            if counts[turn] == 0:
+                continue
+            digest = hashlib.sha256(f"atlas sample {self.sample_seed} {draw}".encode()).digest()
+            index = starts[turn] + int.from_bytes(digest) % counts[turn]
+            if index not in drawn:
+                drawn.add(index)
+                yield index
+            if len(drawn) == starts[-1]:
                 return
 
     def architectures(self) -> Iterator[Architecture]:
@@ -149,8 +171,11 @@ class Grid:
         return (judged for judged in self.examine() if isinstance(judged, Architecture))
 
     def _judge(self, index: int) -> Architecture | Dropped:
+        fields = self.candidate(index)
+        if REPEATED in fields.values():
+            return "repeated"
         try:
-            architecture = Architecture(**self.candidate(index))
+            architecture = Architecture(**fields)
         except ArchitectureError:
             return "no network"
         if self.where is not None and not self.where.holds(architecture_values(architecture)):
@@ -179,23 +204,6 @@ def architecture_values(architecture: Architecture) -> dict[str, Any]:
     """The names that a condition can use about an architecture, with their values."""
     values = {field: getattr(architecture, field) for field in _READERS}
     return {**values, "depth": architecture.depth, "parameters": architecture.parameters}
-
-
-def _random_order(total: int, tries: int, seed: int) -> Iterator[int]:
-    """Different numbers below `total`, at most `tries` draws, from a stream that we define.
-
-    Library generators change between versions, and the same grid must stay the same sweep. A draw
-    of 256 bits makes the bias of the remainder negligible for every grid that can be walked.
-    """
-    drawn: set[int] = set()
-    for draw in range(tries):
-        digest = hashlib.sha256(f"atlas sample {seed} {draw}".encode()).digest()
-        index = int.from_bytes(digest) % total
-        if index not in drawn:
-            drawn.add(index)
-            yield index
-        if len(drawn) == total:
-            return
 
 
 def _size(field: str, depth: int) -> int:

@@ -127,8 +127,10 @@ class Store:
         return {row["verdict"]: row["records"] for row in rows}
 
     def records(self, condition: str = "1") -> Iterator[Record]:
-        """The records that meet an SQL condition, in the order they are keyed."""
-        rows = self._connection.execute(f"{SELECT_RESULTS} WHERE {condition}")
+        """The records that meet an SQL condition, in an order that does not depend on the run."""
+        rows = self._connection.execute(
+            f"{SELECT_RESULTS} WHERE {condition} ORDER BY a.json, r.readout, r.prime, r.seed"
+        )
         return map(record_of, rows)
 
     @contextmanager
