@@ -94,7 +94,7 @@ def execute(
     killing workers is cut in two, so that one task that cannot be done is found and recorded.
     """
     running: dict[Future[list[Record]], list[Task]] = {}
-    completed = as_completed()
+    completed = as_completed(loop=cluster.client.loop)
 
     def submit(batch: list[Task]) -> None:
         future = cluster.client.submit(run_batch, batch, time_limit, RECORD_VERSION, pure=False)

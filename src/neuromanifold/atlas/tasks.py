@@ -10,11 +10,11 @@ from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.atlas.grid import Dropped, Grid
 from neuromanifold.errors import ArgumentError
 
-BATCH_SECONDS = 2.0
+BATCH_SECONDS = 1.0
 """A batch is meant to take so long: far above the few milliseconds that sending one costs, and
 little enough to lose with a killed worker."""
 
-BATCH_TASKS = 64
+BATCH_TASKS = 32
 
 
 @dataclass(frozen=True, slots=True)
