@@ -12,11 +12,11 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import null_space, rank, rank_profile, right_inverse
 
 PRIMES = (3, 7, 251, 65537, 1048573, 8388593)
-SHAPES = ((1, 1), (1, 9), (9, 1), (24, 40), (40, 24), (33, 33), (11, 90), (90, 11))
+SHAPES = ((1, 1), (1, 9), (9, 1), (24, 36), (36, 24), (11, 70), (70, 11))
 TINY = BlockSizes(panel=8, strip=2, window=3, direct=0, tile_rows=5, tile_columns=16)
 SIZES = (
     TINY,
-    BlockSizes(panel=1, strip=1, window=1, direct=0),
+    BlockSizes(panel=3, strip=1, window=1, direct=0),
     BlockSizes(panel=13, strip=4, window=1, direct=0, tile_rows=7, tile_columns=64),
     BlockSizes(panel=32, strip=16, window=40, direct=0, tile_rows=16, tile_columns=16),
     BlockSizes(panel=37, strip=5, window=8, direct=60, tile_rows=10, tile_columns=9),
@@ -145,15 +145,19 @@ def test_rank_and_reduced_form_are_flints(family: Family, modulus: int) -> None:
             np.testing.assert_array_equal(form.basis, expected)
 
 
-@pytest.mark.parametrize("modulus", PRIMES)
+@pytest.mark.parametrize("modulus", [3, 8388593])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_rank_profile_is_the_leading_columns_of_flints_forms(family: Family, modulus: int) -> None:
     field, rng = PrimeField(modulus), np.random.default_rng(modulus + 1)
     for m, n in SHAPES:
         matrix = family(field, rng, m, n)
-        rows, columns = rank_profile(matrix, field)
-        assert columns.tolist() == leading_columns(reduced_echelon_form(matrix, field))
-        assert rows.tolist() == leading_columns(reduced_echelon_form(matrix.T, field))
+        form = EchelonForm(n, field, sizes=TINY)
+        form.add(matrix)
+        rows = leading_columns(reduced_echelon_form(matrix.T, field))
+        columns = leading_columns(reduced_echelon_form(matrix, field))
+        assert [part.tolist() for part in rank_profile(matrix, field)] == [rows, columns]
+        assert form.independent_rows.tolist() == rows
+        assert form.pivots.tolist() == columns
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
@@ -176,7 +180,7 @@ def test_batches_of_any_size_give_the_form_of_one_batch(family: Family) -> None:
 
 def test_thousands_of_small_ranks_are_flints() -> None:
     rng = np.random.default_rng(7)
-    for _ in range(3000):
+    for _ in range(1500):
         field = PrimeField(int(rng.choice(PRIMES)))
         m, n = (int(k) for k in rng.integers(0, 9, 2))
         family = FAMILIES[rng.integers(len(FAMILIES))]
@@ -202,7 +206,7 @@ def test_null_space_and_right_inverse_are_flints(modulus: int) -> None:
         assert identity == to_flint(np.eye(len(rows)), field)
 
 
-@pytest.mark.parametrize("shape", [(700, 900), (900, 700), (1100, 1100)])
+@pytest.mark.parametrize("shape", [(700, 900), (900, 700)])
 def test_several_full_panels_have_flints_rank(shape: tuple[int, int]) -> None:
     """Default block sizes beyond one panel, threads included, at the prime with the least room."""
     field, rng = PrimeField(), np.random.default_rng(13)

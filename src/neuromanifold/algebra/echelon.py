@@ -26,7 +26,7 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.workers import workers
 from neuromanifold.errors import ArgumentError
 
-_THREADED = 2**17  # from so many entries on, starting threads pays
+_THREADED = 2**17  # from so many entries of form and rows on, starting threads pays
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class EchelonForm:
         """
         self._check(rows)
         before, height = self.rank, self._elimination.panel_rows
-        with self._threads(rows.size) as how:
+        with self._threads(len(rows)) as how:
             for start in range(0, len(rows), height):
                 if self._free.size:
                     self._add_panel(rows[start : start + height], start, how)
@@ -105,7 +105,7 @@ class EchelonForm:
         """
         self._check(rows)
         reduced = np.zeros_like(rows)
-        with self._threads(rows.size) as how:
+        with self._threads(len(rows)) as how:
             reduced[:, self._free] = _reduce_by(self._groups, rows, how)
         return self.field.reduce(reduced)
 
@@ -114,7 +114,7 @@ class EchelonForm:
         """The reduced row echelon basis, rank × columns, with the identity in the pivot columns."""
         basis = np.zeros((self.rank, self.columns))
         stop = self.rank
-        with self._threads(basis.size) as how:
+        with self._threads(0) as how:
             for index in reversed(range(len(self._groups))):
                 rows = self._groups[index].rows
                 start = stop - len(rows)
@@ -130,11 +130,17 @@ class EchelonForm:
                 f"float64 rows of length {self.columns} were wanted; "
                 f"got {rows.dtype} of shape {rows.shape}"
             )
+        half = self.field.modulus // 2
+        if rows.size and not (rows.max() <= half and rows.min() >= -half):
+            raise ArgumentError(
+                f"residues in [−{half}, {half}] were wanted; "
+                f"got numbers from {rows.min()} to {rows.max()}: reduce them first"
+            )
 
     @contextmanager
-    def _threads(self, entries: int) -> Iterator[Elimination]:
-        """The elimination with threads when there is enough to do."""
-        if entries < _THREADED:
+    def _threads(self, height: int) -> Iterator[Elimination]:
+        """The elimination of so many rows, with threads when there is enough to do."""
+        if (height + self.rank) * self.columns < _THREADED:
             yield self._elimination
         else:
             with workers() as threads:
@@ -147,34 +153,35 @@ class EchelonForm:
         found = eliminate(rest, how)
         if not len(found):
             return
-        self._sources.extend((found.rows + (self._added + offset)).tolist())
-        self._pivots.extend(self._free[found.columns].tolist())
-        self._free = self._free[_others(found.columns, self._free.size)]
-        new = rest[: len(found)]
+        new, free = rest[: len(found)], _others(found.columns, self._free.size)
         if self._groups and len(self._groups[-1].rows) + len(new) <= how.panel_rows:
             self._groups[-1] = _merged(self._groups[-1], found.columns, new, how)
         else:
-            free = _others(found.columns, rest.shape[1])
-            self._groups.append(_Group(found.columns, free, new[:, free].copy()))
+            self._groups.append(_Group(found.columns, free, _select(new, free).copy()))
+        self._sources.extend((found.rows + (self._added + offset)).tolist())
+        self._pivots.extend(self._free[found.columns].tolist())
+        self._free = self._free[free]
 
 
 def _reduce_by(groups: Sequence[_Group], rows: Matrix, how: Elimination) -> Matrix:
     """The rows modulo the groups, in the columns that are free after them, reduced once."""
     for group in groups:
         rest = np.empty((len(rows), group.rows.shape[1]))
-        subtract_product(rest, rows[:, group.free], rows[:, group.pivots], group.rows, how)
+        source = _select(rows, group.free)
+        subtract_product(rest, source, rows[:, group.pivots], group.rows, how)
         rows = rest
     return rows
 
 
 def _merged(group: _Group, pivots: Indices, rows: Matrix, how: Elimination) -> _Group:
     """One group from a group and further pivot rows in its free columns, already reduced by it."""
-    old = group.rows
-    subtract_product(old, old, old[:, pivots], rows, how)
+    old = np.empty_like(group.rows)
+    subtract_product(old, group.rows, group.rows[:, pivots], rows, how)
     kept = _others(pivots, old.shape[1])
     width = len(old) + old.shape[1]
     joined = np.concatenate([group.pivots, np.arange(width)[group.free][pivots]])
-    return _Group(joined, _others(joined, width), np.concatenate([old[:, kept], rows[:, kept]]))
+    both = np.concatenate([_select(old, kept), _select(rows, kept)])
+    return _Group(joined, _others(joined, width), both)
 
 
 def _others(chosen: Indices, size: int) -> Indices | slice:
@@ -183,3 +190,8 @@ def _others(chosen: Indices, size: int) -> Indices | slice:
     if rest.size and rest[-1] - rest[0] + 1 == rest.size:
         return slice(int(rest[0]), int(rest[-1]) + 1)
     return rest
+
+
+def _select(rows: Matrix, columns: Indices | slice) -> Matrix:
+    """The columns of the rows, contiguous along rows as `rows[:, columns]` would not be."""
+    return rows[:, columns] if isinstance(columns, slice) else np.take(rows, columns, axis=1)

@@ -8,6 +8,10 @@ changes only columns from c on, and a row led by a column right of c is zero in 
 their leading columns the pivot rows are therefore the reduced row echelon form, which is unique. So
 the pivots are the lexicographically first independent rows and columns, whatever the block sizes.
 
+Zero tests. A residue within s = (p+3)/2 < p is 0 mod p only if it is 0. For p = 3, where s = p, all
+sums here (at most 512 terms, unless `BlockSizes` asks for more) stay far below 2^51, so that every
+residue is balanced.
+
 Speed. A panel is halved recursively; each half is eliminated from the other by one matrix product.
 At the bottom a strip of few rows is brought to echelon form on a window of few columns only, with
 the identity beside it to record the transform, which one product applies to the whole strip.
@@ -26,6 +30,8 @@ from neuromanifold.errors import ArgumentError
 Matrix = Float64[np.ndarray, "_ _"]
 Indices = Int64[np.ndarray, "_"]
 
+_SHARED = 2**23  # products with fewer multiplications are over before a second thread has begun
+
 
 @dataclass(frozen=True, slots=True)
 class BlockSizes:
@@ -41,11 +47,11 @@ class BlockSizes:
     """
 
     panel: int = 512
-    strip: int = 16
-    window: int = 40
+    strip: int = 32
+    window: int = 48
     direct: int = 4096
-    tile_rows: int = 256
-    tile_columns: int = 1024
+    tile_rows: int = 128
+    tile_columns: int = 4096
 
     def __post_init__(self) -> None:
         if min(self.panel, self.strip, self.window, self.tile_rows, self.tile_columns) < 1:
@@ -146,7 +152,7 @@ def _eliminate_strip(strip: Matrix, how: Elimination) -> Pivots:
     a row in the window is its leftmost of all. A row that vanishes in the window may be nonzero
     elsewhere; then its pivot was passed over, and a wider window is taken, in the end all columns.
     """
-    columns = strip.any(axis=0).nonzero()[0]
+    columns = np.flatnonzero(np.any(strip, axis=0))
     width = how.sizes.window
     while True:
         window = columns[:width]
@@ -190,14 +196,15 @@ def subtract_product(
         np.subtract(source[rows, columns], product, out=part)
         how.field.reduce_once(part, product)
 
-    how.workers.run(task, _tiles(target.shape, how))
+    shared = target.shape[0] * right.size >= _SHARED
+    team = how.workers if shared else CALLER
+    team.run(task, _tiles(target.shape, team.count, how.sizes))
 
 
-def _tiles(shape: tuple[int, ...], how: Elimination) -> Iterator[tuple[slice, slice]]:
-    """Tiles of a matrix, small enough to stay in cache and at least one for every worker."""
+def _tiles(shape: tuple[int, ...], team: int, sizes: BlockSizes) -> Iterator[tuple[slice, slice]]:
+    """Tiles of a matrix, small enough to stay in cache and at least one for each of the team."""
     height, width = shape
-    sizes = how.sizes
-    columns = min(sizes.tile_columns, -(-width // how.workers.count))
+    columns = min(sizes.tile_columns, -(-width // team))
     for i in range(0, height, sizes.tile_rows):
         for j in range(0, width, columns):
             yield slice(i, i + sizes.tile_rows), slice(j, j + columns)

@@ -103,7 +103,8 @@ class PrimeField:
             array = np.array(flat, dtype=np.int64).reshape(array.shape)
         elif array.dtype.kind not in "iub":
             raise ArgumentError(f"integers were wanted; got dtype {array.dtype}")
-        residues = np.mod(array.astype(np.int64), self.modulus).astype(np.float64)
+        wide = array.astype(np.uint64 if array.dtype.kind == "u" else np.int64)
+        residues = np.mod(wide, self.modulus).astype(np.float64)
         return np.where(residues > self.modulus // 2, residues - self.modulus, residues)
 
     def from_fraction(self, value: Fraction | int) -> float:

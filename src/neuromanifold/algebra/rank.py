@@ -63,8 +63,6 @@ def right_inverse(matrix: Matrix, field: PrimeField) -> Matrix:
 
 
 def _echelon_form(matrix: Matrix, field: PrimeField) -> EchelonForm:
-    if matrix.ndim != 2:
-        raise ArgumentError(f"a matrix was wanted; got an array of shape {matrix.shape}")
     form = EchelonForm(matrix.shape[1], field)
     form.add(matrix)
     return form

@@ -263,13 +263,13 @@ def _positive(seconds: float) -> float:
 
 
 def _progress_lines() -> Callable[["Progress"], None]:
-    """Report progress on stderr, at most once a second."""
+    """Report progress on stderr, on a terminal only and at most once a second."""
     said = float("-inf")
 
     def report(progress: "Progress") -> None:
         nonlocal said
         now = time.monotonic()
-        if progress.left and now - said < 1:
+        if not sys.stderr.isatty() or (progress.left and now - said < 1):
             return
         said = now
         done = progress.tasks - progress.left

@@ -1,13 +1,20 @@
 """The options that describe a network, shared by all commands that take one."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from neuromanifold.architecture import Architecture, Attention, Mask, Skip
 from neuromanifold.errors import ArchitectureError
 
+if TYPE_CHECKING:
+    from neuromanifold.networks.weights import Weights
+
+Seed = Annotated[int, Parameter(help="seed of everything that is drawn")]
+Prime = Annotated[int | None, Parameter(help="the prime, 2^20 < p < 2^23; default the largest")]
+Force = Annotated[bool, Parameter(negative="", help="replace an existing file")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="print the answer as JSON")]
 
 
@@ -49,6 +56,17 @@ class NetworkOptions:
 
 
 DEFAULT_NETWORK = NetworkOptions()
+
+
+def weights_given(file: Path, network: NetworkOptions) -> "Weights":
+    """The weights in a file, which bring their own architecture."""
+    if network.given:
+        raise ArchitectureError(
+            "--weights brings its own architecture; leave out --widths, --ranks and --tokens"
+        )
+    from neuromanifold.networks.files import load_weights
+
+    return load_weights(file)
 
 
 def _needed(option: str, value: str | None) -> str:

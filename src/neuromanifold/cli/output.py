@@ -2,7 +2,9 @@
 
 import json
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 def print_json(answer: object) -> None:
@@ -22,3 +24,18 @@ def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+@contextmanager
+def progress(doing: str, after: float = 1.0) -> Iterator[None]:
+    """Say on stderr what is being done when it takes longer than a second, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(after, lambda: sys.stderr.write(f"{doing} …\n"))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

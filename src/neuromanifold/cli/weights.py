@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions
+from neuromanifold.cli.options import DEFAULT_NETWORK, Force, Json, NetworkOptions, Seed
 from neuromanifold.cli.output import columns, print_json, print_lines
 
 
@@ -13,11 +13,11 @@ def init(
     network: NetworkOptions = DEFAULT_NETWORK,
     *,
     out: Annotated[Path, Parameter(help="the file to write (safetensors)")],
-    seed: Annotated[int, Parameter(help="seed of the random draw")] = 0,
+    seed: Seed = 0,
     conditioned: Annotated[
         bool, Parameter(negative="", help="every matrix of condition number 2, not normal")
     ] = False,
-    force: Annotated[bool, Parameter(negative="", help="replace an existing file")] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Draw random weights of a network and save them.

@@ -24,14 +24,14 @@ Symmetric parts. Where the function shows only N = M_i + M_iᵀ, c_i is replaced
 σ r_{i-1} − σ(σ−1)/2 of the symmetric forms of rank at most σ = min(2 α_i, r_{i-1}) on U_{i-1}. The
 rows of N span what rows and columns of M_i span, so the w_i stay.
 
-Factored value maps (factored-values) change nothing but the r_i. Inside the network O_i enters only as
-O_iᵀ A_{i+1} O_i and V_{i+1} O_i; with v_i < d_i and an injective O_i these are again any form of
-rank at most a_{i+1} and any map on R^{v_i}: a width v_i. With v_i ≥ d_i the product O_i V_i is any
-matrix. In the last layer the rank of L is at most r_l = min(r_{l-1}, d_l, v_l), the third line
-above. (Also as sets of functions: each is a function f of output width r_l followed by an
-injective map, whose image is the span of the values; f has independent coordinates, as its value
-at equal tokens, or at one non-zero token, is a multiple of L x. So r_l(d_l − r_l) dimensions are
-added, whatever the dimension for output width r_l is.)
+Factored value maps (factored-values) change nothing but the r_i. Inside the network O_i enters
+only as O_iᵀ A_{i+1} O_i and V_{i+1} O_i; with v_i < d_i and an injective O_i these are again any
+form of rank at most a_{i+1} and any map on R^{v_i}: a width v_i. With v_i ≥ d_i the product O_i
+V_i is any matrix. In the last layer the rank of L is at most r_l = min(r_{l-1}, d_l, v_l), the
+third line above. (Also as sets of functions: each is a function f of output width r_l followed by
+an injective map, whose image is the span of the values; f has independent coordinates, as its
+value at equal tokens, or at one non-zero token, is a multiple of L x. So r_l(d_l − r_l) dimensions
+are added, whatever the dimension for output width r_l is.)
 """
 
 from neuromanifold.architecture import Architecture

@@ -68,11 +68,11 @@ def certify(
     started = time.perf_counter()
     field = _field(prime, inputs)
     problem = network_problem(architecture, readout)
-    given = None if weights is None else _residues_of(weights, architecture, problem, field)
+    given = None if weights is None else residues_of(weights, architecture, problem, field)
 
     def compute(point: Point) -> Certificate:
         symmetries, kernel = _network_symmetries(architecture, problem, point, readout)
-        upper, source = _network_upper(architecture, readout, problem, symmetries)
+        upper, source = network_upper(architecture, readout, problem, symmetries)
         found = jacobian_rank(problem, point, upper, kernel, inputs)
         if not found.kernel_holds:
             raise NeuromanifoldError(
@@ -126,7 +126,7 @@ def certify_function(
         raise ArgumentError(f"{name} has no weights; give a pytree with at least one array")
 
     def compute(point: Point) -> Certificate:
-        generators = _user_generators(problem, point, symmetries)
+        generators = user_generators(problem, point, symmetries)
         form = EchelonForm(problem.columns, point.field)
         form.add(generators)
         upper = problem.parameters - form.rank
@@ -209,7 +209,7 @@ def _network_symmetries(
     return ranks, kernel
 
 
-def _network_upper(
+def network_upper(
     architecture: Architecture,
     readout: Readout,
     problem: Problem,
@@ -220,7 +220,7 @@ def _network_upper(
     With the constant μ as a parameter the cone has dimension ≤ parameters + 1 − rank, and what is
     measured one less: parameters − rank again.
     """
-    from_symmetries = problem.parameters - sum(family.dimension for family in symmetries)
+    from_symmetries = max(0, problem.parameters - sum(family.dimension for family in symmetries))
     from_virtual = readout_upper_bound(architecture, readout)
     if from_virtual is not None and from_virtual <= from_symmetries:
         return from_virtual, "virtual weights"
@@ -247,7 +247,7 @@ def readout_upper_bound(architecture: Architecture, readout: Readout) -> int | N
     return None if bound is None else bound - (readout == "decisions")
 
 
-def _user_generators(
+def user_generators(
     problem: Problem, point: Point, symmetries: Sequence[Symmetry]
 ) -> Float[np.ndarray, "symmetries columns"]:
     """The tangent vectors at s = 0 of the user's actions, on residues."""
@@ -283,7 +283,7 @@ def _field(prime: int, inputs: int | None) -> PrimeField:
     return field
 
 
-def _residues_of(
+def residues_of(
     weights: Weights, architecture: Architecture, problem: Problem, field: PrimeField
 ) -> Residues:
     """The exact residues of float weights: a float is m·2^e, and 2 is invertible mod p."""

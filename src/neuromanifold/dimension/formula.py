@@ -1,14 +1,14 @@
 """What theory says about the dimension of a network, and how it is known.
 
 The value comes from the most specific statement whose hypotheses the network meets. Its status is
-`theorem` when the network also meets the hypotheses of the theorem about fibers that makes the
-count a proof (thm-3.2, thm-3.7 or thm-3.9), and `conjecture` otherwise. Where no statement applies
-there is no value: the answer is `none`, never a guess.
+`theorem` when the network also meets the hypotheses of the theorem about fibers (eq-6) that makes
+the count a proof (thm-3.2, thm-3.7, thm-3.9), and `conjecture` otherwise. Where no statement
+applies there is no value: the answer is `none`, never a guess.
 """
 
 from dataclasses import dataclass
 
-from neuromanifold.architecture import READOUTS, Architecture, Readout
+from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.dimension.all_widths import matrices_of_rank, virtual_upper_bound
 from neuromanifold.dimension.heads import several_heads_dimension
 from neuromanifold.errors import ArgumentError
@@ -67,12 +67,12 @@ class DimensionFormula:
         }
 
 
-def dimension_formula(architecture: Architecture, readout: Readout = "logits") -> DimensionFormula:
+def dimension_formula(architecture: Architecture, readout: str = "logits") -> DimensionFormula:
     """The dimension of the neuromanifold, as far as theory knows it (all-widths).
 
     Args:
         architecture: the network.
-        readout: what of the output counts; there is a formula for the logits only.
+        readout: one of `READOUTS`, what of the output counts; only logits have a formula.
 
     >>> print(dimension_formula(Architecture(widths=(4, 2, 3), ranks=(2, 2), tokens=3)))
     The dimension is 24 (theorem, cor-3.8).
@@ -80,14 +80,14 @@ def dimension_formula(architecture: Architecture, readout: Readout = "logits") -
     if readout not in READOUTS:
         raise ArgumentError(f"readout must be one of {', '.join(READOUTS)}; got {readout!r}")
     if readout != "logits":
-        return _nothing(f"readout = {readout}, not logits")
+        return no_formula(f"readout = {readout}, not logits")
     facts = Facts.of(architecture)
     statement = next((name for name in _STATEMENTS if applies(get(name), facts)), None)
     if statement is None:
-        return _nothing(*unmet(get(_nearest(facts)), facts))
+        return no_formula(*unmet(get(_nearest(facts)), facts))
     dimension = _dimension(statement, architecture)
     if dimension is None:
-        return _nothing(f"heads = {architecture.heads}, too many for the count of mixing heads")
+        return no_formula(f"heads = {architecture.heads}, too many for the count of mixing heads")
     missing = unmet(get(_theorem(facts)), facts)
     return DimensionFormula(
         dimension=dimension,
@@ -97,7 +97,8 @@ def dimension_formula(architecture: Architecture, readout: Readout = "logits") -
     )
 
 
-def _nothing(*reasons: str) -> DimensionFormula:
+def no_formula(*reasons: str) -> DimensionFormula:
+    """The answer where nothing is known, with the reasons."""
     return DimensionFormula(dimension=None, status="none", statement=None, unmet=reasons)
 
 
@@ -106,7 +107,8 @@ def _dimension(statement: str, architecture: Architecture) -> int | None:
         return several_heads_dimension(architecture)
     if statement == "residual-skip":
         return _residual_skip_dimension(architecture)
-    # With one head and no residual skip, each statement says that the virtual bound is reached.
+    # With one head and no residual skip, each statement says that the virtual bound is reached
+    # (all-widths, one-token, causal-mask, inner-skip).
     return virtual_upper_bound(architecture)
 
 

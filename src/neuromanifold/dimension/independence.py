@@ -40,6 +40,14 @@ class Independence:
 
 def independence(problem: Problem, point: Point, *, fixed_weights: bool = False) -> Independence:
     """Check the exponents of one sample, at fresh weights in every row, or at the point's own."""
+    differences = exponent_differences(problem, point, fixed_weights=fixed_weights)
+    return Independence(differences.shape[1], rank(differences, point.field))
+
+
+def exponent_differences(
+    problem: Problem, point: Point, *, fixed_weights: bool = False
+) -> Float[np.ndarray, "rows exponents"]:
+    """The matrix of the module's docstring, one column for each distinct exponent."""
     exponents = problem.exponents(1)
     seen = ~np.asarray(exponents.masked)[0]
     rows = int(seen.sum()) + SPARE_ROWS
@@ -53,14 +61,13 @@ def independence(problem: Problem, point: Point, *, fixed_weights: bool = False)
         exponents(
             point.field,
             weights,
-            drawn(problem.inputs, point, f"independence inputs {side}", (rows,)),
+            drawn(problem.inputs, point, f"independence inputs {side}", rows),
             exponentials=point.exponentials(f"independence {side}"),
         )[:, seen]
         for side in ("first", "second")
     )
     distinct = _distinct(np.concatenate([first, second]))
-    difference = point.field.reduce(first[:, distinct] - second[:, distinct])
-    return Independence(int(distinct.size), rank(difference, point.field))
+    return point.field.reduce(first[:, distinct] - second[:, distinct])
 
 
 def _distinct(values: Float[np.ndarray, "points columns"]) -> np.ndarray:

@@ -6,6 +6,7 @@ dim ≥ rank. Each input gives one row uᵀ J with a random cotangent u, the sma
 reaches the full rank.
 """
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
@@ -89,25 +90,38 @@ def batches(count: int) -> tuple[int, int]:
 
 
 def jacobian_rows(
-    problem: Problem, point: Point, count: int, part: str = "first"
+    problem: Problem, point: Point, count: int, skip: int = 0
 ) -> Iterator[Float[np.ndarray, "batch columns"]]:
-    """At least `count` rows uᵀ J, in batches; another `part` draws other inputs."""
+    """At least `count` rows uᵀ J after the first `skip`, in batches."""
     number, size = batches(count)
     rows = problem.rows(size)
     weights = problem.assemble(point.weights)
     exponentials = point.exponentials() if rows.uses_exponentials else None
-    for index in range(number):
-        inputs = drawn(problem.inputs, point, f"inputs {part} {index}", (size,))
-        cotangents = drawn(problem.output, point, f"cotangents {part} {index}", (size,))
-        values = rows(point.field, weights, inputs, cotangents, exponentials=exponentials)
+    inputs, cotangents = samples(problem, point, skip + number * size)
+    for start in range(skip, skip + number * size, size):
+        batch = slice(start, start + size)
+        values = rows(
+            point.field,
+            weights,
+            *jax.tree.map(operator.itemgetter(batch), (inputs, cotangents)),
+            exponentials=exponentials,
+        )
         leaves = [leaf.reshape(size, -1) for leaf in jax.tree.leaves(values)]
         yield np.concatenate(leaves, axis=1)
 
 
-def drawn(shapes: Any, point: Point, what: str, batch: tuple[int, ...]) -> Any:
-    """A pytree of random residues with the given shapes after the leading axes `batch`."""
+def samples(problem: Problem, point: Point, count: int) -> tuple[Any, Any]:
+    """The first `count` inputs and their cotangents; a larger count begins with the same ones."""
+    return (
+        drawn(problem.inputs, point, "inputs", count),
+        drawn(problem.output, point, "cotangents", count),
+    )
+
+
+def drawn(shapes: Any, point: Point, what: str, count: int) -> Any:
+    """A pytree of random residues with the given shapes after a leading axis of length `count`."""
     leaves, structure = jax.tree.flatten(shapes)
-    values = [point.draw(f"{what} {k}", (*batch, *leaf.shape)) for k, leaf in enumerate(leaves)]
+    values = [point.draw(f"{what} {k}", (count, *leaf.shape)) for k, leaf in enumerate(leaves)]
     return jax.tree.unflatten(structure, values)
 
 
@@ -147,9 +161,8 @@ def jacobian_rank(
     form = EchelonForm(problem.columns, point.field)
     holds, used = True, 0
     count = upper + problem.constants + SPARE_ROWS if inputs is None else inputs
-    parts = ("first", "second") if inputs is None else ("first",)
-    for part in parts:
-        for rows in jacobian_rows(problem, point, count, part):
+    for _ in range(2 if inputs is None else 1):
+        for rows in jacobian_rows(problem, point, count, used):
             rows = rows if inputs is None else rows[: inputs - used]
             form.add(rows)
             holds = holds and not np.any(point.field.matmul(rows, kernel))

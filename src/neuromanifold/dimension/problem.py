@@ -67,7 +67,7 @@ class Problem:
         """The weights whose entries, leaf by leaf along the last axis, are `vector`."""
         ends = np.cumsum([prod(shape) for shape in self.shapes])[:-1]
         leaves = [
-            np.ascontiguousarray(part).reshape(*batch, *shape)
+            np.ascontiguousarray(part).reshape((*batch, *shape))
             for part, shape in zip(np.split(vector, ends, axis=-1), self.shapes, strict=True)
         ]
         return jax.tree.unflatten(jax.tree.structure(self.weights), leaves)

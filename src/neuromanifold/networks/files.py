@@ -57,10 +57,7 @@ def load_weights(path: str | Path) -> Weights:
 def write_file(path: str | Path, content: bytes, *, force: bool = False) -> None:
     """Write all of `content` or nothing: to a temporary file beside `path`, then rename."""
     path = Path(path)
-    if path.exists() and not force:
-        raise FileFormatError(f"{path} exists; give another name, or --force to replace it")
-    if not path.parent.is_dir():
-        raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
+    check_writable(path, force=force)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
@@ -72,6 +69,15 @@ def write_file(path: str | Path, content: bytes, *, force: bool = False) -> None
         raise FileFormatError(f"{path} cannot be written: {error.strerror}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | Path, *, force: bool = False) -> None:
+    """Raise when `write_file` would refuse: worth asking before a long computation."""
+    path = Path(path)
+    if path.exists() and not force:
+        raise FileFormatError(f"{path} exists; give another name, or --force to replace it")
+    if not path.parent.is_dir():
+        raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
 
 
 def _assemble(path: Path, architecture: Architecture, tensors: dict[str, np.ndarray]) -> Weights:

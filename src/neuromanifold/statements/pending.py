@@ -9,9 +9,6 @@ from typing import Literal
 Topic = Literal["exact", "fibers", "paper"]
 
 PENDING: dict[str, Topic] = {
-    "field-rank": "exact",
-    "softmax-exact": "exact",
-    "readouts": "exact",
     "thm-3.2": "fibers",
     "thm-3.4": "fibers",
     "cor-a.1": "fibers",

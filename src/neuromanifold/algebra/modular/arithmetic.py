@@ -4,7 +4,7 @@ A residue is at most h = p/2 + 4 < 2^22 + 4 in absolute value, and a float64 hol
 to 2^53; each rule says why its sums and products stay below that.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -14,6 +14,7 @@ from neuromanifold.algebra.modular.contraction import contract
 from neuromanifold.algebra.modular.recorder import (
     Known,
     Recorder,
+    Rule,
     Setting,
     Shape,
     Unknown,
@@ -21,8 +22,6 @@ from neuromanifold.algebra.modular.recorder import (
 )
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import NotCoveredError
-
-Rule = Callable[[Recorder, Any, Sequence[Value]], list[Value]]
 
 
 def _shape(equation: Any) -> Shape:

@@ -15,11 +15,9 @@ from neuromanifold.errors import NotCoveredError
 Read = Callable[[Recorder, Any, Sequence[Any], Sequence[Value]], list[Value]]
 """Reads a jaxpr with its constants and arguments, and gives its outputs."""
 
-Rule = Callable[[Read, Recorder, Any, Sequence[Value]], list[Value]]
+ControlRule = Callable[[Read, Recorder, Any, Sequence[Value]], list[Value]]
 
 _INNER = {
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
     "jit": "jaxpr",
@@ -122,7 +120,7 @@ def _decided(recorder: Recorder, value: Value, equation: Any) -> np.ndarray:
     return value.array
 
 
-CONTROL: dict[str, Rule] = {
+CONTROL: dict[str, ControlRule] = {
     **dict.fromkeys(_INNER, _call),
     "cond": _cond,
     "scan": _scan,

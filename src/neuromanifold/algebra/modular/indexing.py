@@ -4,14 +4,14 @@ Where each entry goes depends on many parameters, and JAX knows them: the primit
 applied once to the numbers of the entries instead of the entries, and tells which one lands where.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.algebra.modular.recorder import Known, Recorder, Setting, Value
+from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Setting, Value
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
@@ -98,7 +98,5 @@ def _scatter_add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
 
     return [recorder.emit(add, [operand, updates], operand.shape)]
 
-
-Rule = Callable[[Recorder, Any, Sequence[Value]], list[Value]]
 
 INDEXING: dict[str, Rule] = {**dict.fromkeys(_MOVED, _move), "scatter-add": _scatter_add}

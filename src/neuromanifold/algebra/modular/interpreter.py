@@ -10,31 +10,12 @@ from neuromanifold.algebra.modular.arithmetic import ARITHMETIC
 from neuromanifold.algebra.modular.control import CONTROL
 from neuromanifold.algebra.modular.folding import folded, plain
 from neuromanifold.algebra.modular.indexing import INDEXING
-from neuromanifold.algebra.modular.masks import (
-    compare,
-    is_finite,
-    maximum,
-    reduce_max,
-    select,
-)
+from neuromanifold.algebra.modular.masks import MASKS
 from neuromanifold.algebra.modular.recorder import Known, Recorder, Value
 from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.errors import NotCoveredError
 
-_MASKING = {
-    "eq": compare,
-    "ge": compare,
-    "gt": compare,
-    "is_finite": is_finite,
-    "le": compare,
-    "lt": compare,
-    "max": maximum,
-    "min": compare,
-    "ne": compare,
-    "reduce_max": reduce_max,
-    "select_n": select,
-}
-RULES = ARITHMETIC | INDEXING | _MASKING
+RULES = ARITHMETIC | INDEXING | MASKS
 
 SUPPORTED = frozenset(RULES) | frozenset(ARRANGEMENTS) | frozenset(CONTROL) | UNTOUCHED | {"iota"}
 """The primitives that may depend on the arguments; of constants every primitive may be taken."""

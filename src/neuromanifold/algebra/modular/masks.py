@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuromanifold.algebra.modular.folding import folded
-from neuromanifold.algebra.modular.recorder import Known, Recorder, Unknown, Value
+from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Unknown, Value
 from neuromanifold.errors import NotCoveredError
 
 # Programs that avoid infinities mask with a large negative number chosen by the mask.
@@ -25,7 +25,7 @@ def _undecidable(recorder: Recorder, equation: Any) -> NotCoveredError:
     )
 
 
-def compare(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+def _compare(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """A comparison with minus infinity, which is known; every other one is refused."""
     stand_ins = []
     for value in values:
@@ -40,12 +40,12 @@ def compare(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
     return [Known(result) for result in folded(equation, stand_ins)]
 
 
-def is_finite(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+def _is_finite(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """Whether entries are finite: all but the masked ones."""
     return [Known(np.asarray(~recorder.unknown(values[0], equation).mask))]
 
 
-def maximum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+def _maximum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """The entrywise maximum where one of the two is minus infinity."""
     shape = equation.outvars[0].aval.shape
     x, y = (recorder.unknown(value, equation) for value in values)
@@ -63,7 +63,7 @@ def maximum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
     return [recorder.move(choose, [x, y], shape)]
 
 
-def reduce_max(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+def _reduce_max(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """The first entry that is not minus infinity, in place of the largest.
 
     The maximum that softmax subtracts may be any fixed entry: softmax does not see a common shift
@@ -85,7 +85,7 @@ def reduce_max(recorder: Recorder, equation: Any, values: Sequence[Value]) -> li
     return [recorder.move(pick, [x], shape)]
 
 
-def select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+def _select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """`select_n` by a known predicate; a constant up to −10^9 that it chooses is minus infinity."""
     which, *cases = values
     if not isinstance(which, Known):
@@ -121,4 +121,19 @@ def _masking(case: Known, chosen: np.ndarray) -> Known:
 def _choose(chosen: np.ndarray, cases: Sequence[np.ndarray]) -> np.ndarray:
     if len(cases) == 2:
         return np.where(chosen, cases[1], cases[0])
-    return np.choose(chosen, cases)
+    return np.asarray(np.choose(chosen, cases))
+
+
+MASKS: dict[str, Rule] = {
+    "eq": _compare,
+    "ge": _compare,
+    "gt": _compare,
+    "is_finite": _is_finite,
+    "le": _compare,
+    "lt": _compare,
+    "max": _maximum,
+    "min": _compare,
+    "ne": _compare,
+    "reduce_max": _reduce_max,
+    "select_n": _select,
+}

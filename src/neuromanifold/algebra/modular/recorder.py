@@ -244,3 +244,7 @@ def _on_scalars(operation: Operation) -> Operation:
         return operation(setting, *map(np.atleast_1d, operands)).reshape(())
 
     return on_scalars
+
+
+Rule = Callable[[Recorder, Any, Sequence[Value]], list[Value]]
+"""What an equation does to its operands: the steps it records, and the values of its outputs."""

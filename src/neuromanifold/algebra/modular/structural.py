@@ -109,13 +109,12 @@ def _window(index: tuple[Any, ...]) -> Arrangement:
     return window
 
 
-UNTOUCHED = frozenset({"copy", "copy_p", "optimization_barrier", "stop_gradient"})
+UNTOUCHED = frozenset({"copy", "optimization_barrier", "stop_gradient"})
 """Primitives whose outputs are their operands."""
 
 ARRANGEMENTS: dict[str, Callable[[Any], list[Arrangement]]] = {
     "broadcast_in_dim": _broadcast_in_dim,
     "concatenate": _concatenate,
-    "expand_dims": _reshape,
     "pad": _pad,
     "reshape": _reshape,
     "rev": _rev,

@@ -1,0 +1,75 @@
+"""`neuromanifold certify`: prove a dimension and write the proof to a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.architecture import Readout
+from neuromanifold.cli.options import (
+    DEFAULT_NETWORK,
+    Force,
+    Json,
+    NetworkOptions,
+    Prime,
+    Seed,
+    weights_given,
+)
+from neuromanifold.cli.output import print_json, print_lines, progress
+
+
+def certify(
+    function: Annotated[
+        str | None, Parameter(help="module.py:function, instead of a built-in network")
+    ] = None,
+    /,
+    network: NetworkOptions = DEFAULT_NETWORK,
+    *,
+    out: Annotated[Path, Parameter(help="the file to write (JSON)")],
+    readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits",
+    weights: Annotated[Path | None, Parameter(help="a weights file: prove it there")] = None,
+    seed: Seed = 0,
+    prime: Prime = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Prove bounds for a dimension over a prime field and write the certificate to a file.
+
+    For a function of your own, module.py defines function(weights, X) in JAX, and `weights` and
+    `inputs` as arrays of the shapes to use; `symmetries` may list actions (s, weights) -> weights.
+
+    Example: neuromanifold certify --widths 4,2,3 --ranks 2,2 --tokens 3 --out dimension.json
+    """
+    from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+    from neuromanifold.networks.files import check_writable
+
+    check_writable(out, force=force)
+    prime = prime or DEFAULT_PRIME
+    with progress("certifying"):
+        if function is not None:
+            from neuromanifold.cli.user_function import user_function
+            from neuromanifold.dimension.exact import certify_function
+
+            mine = user_function(function)
+            certificate = certify_function(
+                mine.f,
+                mine.weights,
+                mine.inputs,
+                seed=seed,
+                prime=prime,
+                symmetries=mine.symmetries,
+                name=mine.name,
+            )
+        else:
+            from neuromanifold.dimension.exact import certify as prove
+
+            given = None if weights is None else weights_given(weights, network)
+            architecture = network.architecture() if given is None else given.architecture
+            certificate = prove(
+                architecture, seed=seed, prime=prime, weights=given, readout=readout
+            )
+    certificate.save(out, force=force)
+    if json:
+        print_json(certificate.to_dict())
+    else:
+        print_lines(str(certificate), f"Written to {out}.")

@@ -1,0 +1,97 @@
+"""The naive twin gives the same Jacobian entry by entry, and verification can say no."""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuromanifold.algebra.modular import FormalExponentials
+from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.architecture import Architecture
+from neuromanifold.dimension.exact import certify, certify_function
+from neuromanifold.dimension.independence import Independence
+from neuromanifold.dimension.jacobian import at_a_point, jacobian_rows
+from neuromanifold.dimension.problem import network_problem
+from neuromanifold.dimension.twin import TwinExponentials
+from neuromanifold.dimension.verify import twin_jacobian, verify, verify_function
+from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.weights import random_weights
+
+OTHER_PRIME = 8388587
+
+
+@pytest.mark.statement("field-rank")
+@pytest.mark.statement("softmax-exact")
+@pytest.mark.parametrize("readout", ["logits", "decisions"])
+def test_the_twin_and_the_traced_network_have_one_jacobian(architecture, readout):
+    certificate = certify(architecture, readout=readout, seed=2)
+    problem = network_problem(architecture, readout)
+
+    def both(point):
+        rows = np.concatenate(list(jacobian_rows(problem, point, certificate.inputs)))
+        traced = np.mod(rows[: certificate.inputs], point.field.modulus)
+        return traced, twin_jacobian(certificate, problem, point)
+
+    traced, twin = at_a_point(problem, PrimeField(), 2, both)
+    np.testing.assert_array_equal(traced, twin)
+
+
+def test_true_certificates_are_confirmed_with_either_prime(architecture):
+    certificate = certify(architecture, readout="probabilities", seed=3)
+    for prime in (None, OTHER_PRIME):
+        verification = verify(certificate, prime=prime)
+        assert verification.agrees, str(verification)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lower": 20},
+        {"upper": 24},
+        {"symmetries": ()},
+        {"independence": Independence(11, 11)},
+        {"upper_source": "symmetries"},
+    ],
+)
+def test_false_certificates_are_refuted(change):
+    true = certify(Architecture((3, 2, 4), (2, 3), 3, "softmax"))
+    verification = verify(replace(true, **change))
+    assert not verification.agrees
+    assert "does not hold" in str(verification)
+
+
+def test_local_certificates_need_their_weights():
+    network = Architecture((3, 2), (2,), 3)
+    weights = random_weights(network, 0)
+    certificate = certify(network, weights=weights)
+    assert verify(certificate, weights=weights).agrees
+    with pytest.raises(ArgumentError, match="give the weights file"):
+        verify(certificate)
+    with pytest.raises(ArgumentError, match="not the weights that"):
+        verify(certificate, weights=random_weights(network, 1))
+    with pytest.raises(ArgumentError, match="leave the weights out"):
+        verify(certify(network), weights=weights)
+
+
+def test_a_users_function_is_verified_with_the_function_itself():
+    def f(w, X):
+        return jnp.exp(w[0] * X) * w[1]
+
+    shapes = (jnp.zeros(2), jnp.zeros(()))
+    certificate = certify_function(f, *shapes)
+    assert verify_function(certificate, f, *shapes, prime=OTHER_PRIME).agrees
+    with pytest.raises(ArgumentError, match="another function or other shapes"):
+        verify_function(certificate, lambda w, X: w[0] * X, *shapes)
+    with pytest.raises(ArgumentError, match="give the function itself"):
+        verify(certificate)
+
+
+def test_the_twin_has_the_same_exponentials():
+    field = PrimeField()
+    arguments = field.random(0, "arguments", (200,))
+    ours = FormalExponentials(field, 7, "label")(arguments)
+    twin = TwinExponentials.of(field.modulus, 7, "label")
+    assert [twin(int(a) % field.modulus) for a in arguments] == [
+        int(e) % field.modulus for e in ours
+    ]

@@ -1,0 +1,194 @@
+"""Every statement has code and a test, and every citation has a statement."""
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from neuromanifold.errors import ArgumentError
+from neuromanifold.statements import PENDING, STATEMENTS, Facts, get, unmet
+
+ROOT = Path(__file__).parents[2]
+IDS = [statement.id for statement in STATEMENTS]
+NUMBERED = re.compile(r"\b(?:def|eq|lemma|thm|cor|prop|conj|fig)-(?:a\.)?\d+(?:\.\d+)?")
+
+
+def _prose(path):
+    """The comments and docstrings of a module."""
+    source = path.read_text(encoding="utf-8")
+    comments = [
+        token.string
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    ]
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docstrings = [
+        ast.get_docstring(node) or ""
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, documented)
+    ]
+    return "\n".join(comments + docstrings)
+
+
+def _citations(text):
+    """Numbered items anywhere, and other ids inside parentheses, where they are no plain words."""
+    words = {
+        word for group in re.findall(r"\(([^()]*)\)", text) for word in re.split(r"[\s,;:]+", group)
+    }
+    return set(NUMBERED.findall(text)) | (words & set(IDS))
+
+
+def _markers(path):
+    """The ids in `pytest.mark.statement("…")` of a test module."""
+    return {
+        node.args[0].value
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "statement"
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    }
+
+
+def _sources():
+    package = ROOT / "src" / "neuromanifold"
+    return [path for path in package.rglob("*.py") if package / "statements" not in path.parents]
+
+
+CITED = {id_ for path in _sources() for id_ in _citations(_prose(path))}
+COVERED = {id_ for path in (ROOT / "tests").rglob("test_*.py") for id_ in _markers(path)}
+
+
+@pytest.mark.parametrize("id_", [id_ for id_ in IDS if id_ not in PENDING])
+def test_a_statement_is_cited_by_code_and_covered_by_a_test(id_):
+    assert id_ in CITED, f"no docstring or comment outside `statements` cites ({id_})"
+    assert id_ in COVERED, f'no test carries @pytest.mark.statement("{id_}")'
+
+
+@pytest.mark.parametrize("id_", PENDING)
+def test_a_statement_with_code_and_test_is_no_longer_pending(id_):
+    assert id_ in IDS
+    assert not (id_ in CITED and id_ in COVERED), f"take {id_} off the list PENDING"
+
+
+def test_every_citation_and_every_marker_names_a_statement():
+    assert CITED - set(IDS) == set()
+    assert COVERED - set(IDS) == set()
+
+
+def test_citations_are_found_in_prose_and_not_in_names():
+    assert _citations("holds by (thm-3.2) and eq-8, (all-widths, one-token)") == {
+        "thm-3.2",
+        "eq-8",
+        "all-widths",
+        "one-token",
+    }
+    assert _citations("the redundancy of all-widths networks") == set()
+    assert _citations("see cor-a.4 and conj-3.10.") == {"cor-a.4", "conj-3.10"}
+
+
+def test_ids_are_unique_and_every_numbered_item_is_there():
+    assert len(set(IDS)) == len(IDS)
+    numbered = (
+        [f"def-{n}" for n in range(1, 4)]
+        + [f"eq-{n}" for n in range(1, 17)]
+        + [f"fig-{n}" for n in range(1, 5)]
+        + ["lemma-3.1", "thm-3.2", "cor-3.3", "thm-3.4", "lemma-3.5", "lemma-3.6", "thm-3.7"]
+        + ["cor-3.8", "thm-3.9", "conj-3.10"]
+        + ["cor-a.1", "cor-a.2", "lemma-a.3", "cor-a.4", "prop-a.5", "cor-a.6"]
+    )
+    assert set(numbered) <= set(IDS)
+    assert {id_ for id_ in IDS if NUMBERED.fullmatch(id_)} == set(numbered)
+
+
+def test_statements_claim_what_their_kind_allows():
+    for statement in STATEMENTS:
+        assert statement.claim.endswith(".")
+        if statement.kind in ("lemma", "theorem", "corollary", "proposition"):
+            assert statement.status == "theorem"
+        if statement.kind == "conjecture":
+            assert statement.status == "conjecture"
+        if statement.kind in ("definition", "figure"):
+            assert statement.status == "none"
+
+
+def test_an_unknown_id_is_refused_with_the_known_ones():
+    with pytest.raises(ArgumentError, match=r"got 'thm-9\.9': choose one of def-1, "):
+        get("thm-9.9")
+
+
+PLAIN = {"widths": (3, 3, 3), "ranks": (2, 2), "tokens": 3}
+
+
+@pytest.mark.parametrize(
+    ("id_", "changes", "expected"),
+    [
+        ("thm-3.7", {}, ()),
+        ("thm-3.7", {"tokens": 2}, ("tokens = 2 < 3",)),
+        ("thm-3.7", {"ranks": (1, 2)}, ("ranks[0] = 1 < 2",)),
+        ("thm-3.7", {"widths": (3, 1, 3)}, ("widths[1] = 1 < 2",)),
+        ("thm-3.7", {"widths": (3, 3, 1)}, ()),
+        ("thm-3.7", {"value_ranks": (1, 3)}, ("value_ranks[0] = 1 < 2",)),
+        ("thm-3.7", {"value_ranks": (3, 1)}, ()),
+        ("thm-3.7", {"form_ranks": (2, 1)}, ("rank M_2 = 1 < 2",)),
+        ("thm-3.7", {"skew_forms": (True, False)}, ()),
+        ("thm-3.7", {"skew_forms": (False, True)}, ("M_2 is skew-symmetric",)),
+        ("thm-3.7", {"linear_rank": 0}, ("rank L = 0 < 1",)),
+        ("thm-3.7", {"heads": 2, "skip": "inner"}, ("heads = 2 > 1", "skip = inner, not none")),
+        ("thm-3.7", {"mask": "causal"}, ("mask = causal, not none",)),
+        ("thm-3.9", {"attention": "softmax"}, ("depth = 2 > 1 with softmax",)),
+        ("thm-3.9", {}, ("attention = lightning, not softmax", "depth = 2 > 1 with lightning")),
+        ("cor-3.8", {"widths": (2, 3, 2)}, ("widths[0] = 2 < 3", "widths[2] = 2 < 3")),
+        ("cor-3.8", {"widths": (3, 1, 3)}, ("widths[1] = 1 < 2",)),
+        (
+            "cor-3.8",
+            {"widths": (4, 3, 2, 4), "ranks": (2, 2, 2)},
+            ("widths[2] = 2, not 3",),
+        ),
+        ("cor-3.8", {"value_ranks": (2, 3)}, ("value_ranks[0] = 2 < 3",)),
+        ("cor-3.3", {"widths": (1, 2), "ranks": (2,)}, ("widths[0] = 1 < 2",)),
+        (
+            "cor-3.3",
+            {"widths": (2, 1), "ranks": (1,)},
+            ("widths[1] = 1 < 2 and ranks[0] = 1 < 2",),
+        ),
+        ("cor-3.3", {"widths": (2, 1), "ranks": (2,)}, ()),
+        ("lemma-3.1", {"ranks": (2, 4)}, ("rank A_2 = 3 < 4 = ranks[1]",)),
+        ("lemma-3.1", {"attention_ranks": (1, 2)}, ("rank A_1 = 1 < 2 = ranks[0]",)),
+        ("lemma-3.5", {"linear_rank": 2}, ("rank L = 2 < 3",)),
+        (
+            "thm-3.9",
+            {
+                "widths": (3, 3),
+                "ranks": (2,),
+                "attention": "softmax",
+                "value_map_ranks": (0,),
+            },
+            ("rank V_1 = 0 < 1",),
+        ),
+        ("one-token", {}, ("tokens = 3 > 1",)),
+        ("head-mixing", {}, ("heads = 1 < 2",)),
+        (
+            "head-mixing",
+            {"heads": 2, "mask": "causal", "widths": (3, 3, 1)},
+            (
+                "widths[2] = 1, not 3",
+                "mask = causal, not none",
+                "widths[2] = 1 < 2 with several heads",
+            ),
+        ),
+        ("head-mixing", {"heads": 2, "mask": "causal", "attention": "softmax"}, ()),
+        (
+            "head-mixing",
+            {"heads": 2, "value_ranks": (1, 1)},
+            ("heads · value_ranks[0] = 2 < 3 = widths[1]",),
+        ),
+        ("virtual-bound", {"skip": "residual"}, ("skip = residual, not none or inner",)),
+    ],
+)
+def test_unmet_hypotheses_are_named(id_, changes, expected):
+    assert unmet(get(id_), Facts(**{**PLAIN, **changes})) == expected
