@@ -43,7 +43,7 @@ def test_a_condition_means_what_python_means(text):
     ],
 )
 def test_what_is_no_condition_is_refused(text, sentence):
-    with pytest.raises(ArgumentError, match=".") as caught:
+    with pytest.raises(ArgumentError) as caught:
         parse_condition(text, VALUES)
     assert sentence in str(caught.value)
 

@@ -58,7 +58,9 @@ def local_cluster(workers: int | None = None) -> Iterator[Cluster]:
             n_workers=count,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            # Without an address the scheduler's HTTP server would want one fixed port.
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
             env=_WORKER_ENVIRONMENT,
         ) as cluster,
