@@ -2,10 +2,10 @@
 
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 
 import dask
 from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
@@ -14,9 +14,6 @@ from neuromanifold.atlas.computation import run_batch
 from neuromanifold.atlas.record import RECORD_VERSION, Record, failed
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import NeuromanifoldError
-
-_AHEAD = 2
-"""Batches in flight for every core: one running, one waiting, so that no core waits for us."""
 
 _CONNECT_SECONDS = 10
 
@@ -90,43 +87,53 @@ def execute(
     time_limit: float | None,
     finished: Callable[[list[Record]], None],
 ) -> None:
-    """Run the batches, a bounded number at a time, and hand over the records of each.
+    """Run the batches, one a core at a time, and hand over the records of each.
 
-    A worker that dies loses its running batch, which Dask gives to another. A batch that keeps
-    killing workers is cut in two, so that one task that cannot be done is found and recorded.
+    A worker that dies loses its running batch, which Dask gives to another. As no batch waits at a
+    worker, one that keeps killing workers is known by that: it is cut in two, until a task that
+    cannot be done stands alone and is recorded.
     """
     running: dict[Future[list[Record]], list[Task]] = {}
+    again: deque[list[Task]] = deque()
     completed = as_completed(loop=cluster.client.loop)
 
-    def submit(batch: list[Task]) -> None:
-        future = cluster.client.submit(run_batch, batch, time_limit, RECORD_VERSION, pure=False)
-        running[future] = batch
-        completed.add(future)
+    def submit_next() -> None:
+        batch = again.popleft() if again else next(batches, None)
+        if batch is not None:
+            future = cluster.client.submit(run_batch, batch, time_limit, RECORD_VERSION, pure=False)
+            running[future] = batch
+            completed.add(future)
 
-    for batch in islice(batches, _AHEAD * cluster.cores):
-        submit(batch)
+    for _ in range(cluster.cores):
+        submit_next()
     while running:
         future = next(completed)
-        batch = running.pop(future)
-        retried = _collect(future, batch, finished)
-        for part in retried or islice(batches, 1):
-            submit(part)
+        outcome = _outcome(future, running.pop(future))
+        again.extend(outcome.again)
+        # First the next batch, then the disk: meanwhile the worker has something to do.
+        submit_next()
+        if outcome.records:
+            finished(outcome.records)
 
 
-def _collect(
-    future: Future[list[Record]], batch: list[Task], finished: Callable[[list[Record]], None]
-) -> list[list[Task]]:
-    """Hand over what a batch came to; the parts of it that are to be tried again."""
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The records of a batch, or the parts of it that are to be tried again."""
+
+    records: list[Record]
+    again: list[list[Task]]
+
+
+def _outcome(future: Future[list[Record]], batch: list[Task]) -> _Outcome:
     if future.status == "finished":
-        finished(future.result())
-        return []
+        return _Outcome(future.result(), [])
     error = future.exception() if future.status == "error" else None
     if isinstance(error, KilledWorker):
         if len(batch) > 1:
             half = len(batch) // 2
-            return [batch[:half], batch[half:]]
-        finished([failed(batch[0], "every worker that tried this task died, perhaps of memory")])
-        return []
+            return _Outcome([], [batch[:half], batch[half:]])
+        died = failed(batch[0], "every worker that tried this task died, perhaps of memory")
+        return _Outcome([died], [])
     if isinstance(error, NeuromanifoldError):
         raise error
     reason = "the scheduler went away" if error is None else f"{type(error).__name__}: {error}"
