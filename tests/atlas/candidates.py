@@ -1,9 +1,12 @@
 """Formulas that the atlas suggests for several heads, written out to be tested on its tables.
 
-A lightning layer with H heads is X ↦ N(C) X with C = X Xᵀ and N(C) = Σ_h V_h C A_h: a linear map of
-C ⊗ x, so a d' × S matrix, S = d · d(d+1)/2. With K_hᵀ Q_h = Σ_i k_i q_iᵀ and V_h = Σ_j o_j v_jᵀ it
-is the tensor Σ o_j ⊗ q_i ⊗ (v_j k_i) in R^{d'} ⊗ R^d ⊗ Sym² R^d, whose three flattenings have rank
-at most H ν, H α and H α ν. Each bounds the dimension by that of the matrices of this rank.
+A lightning layer with H heads is given by T = Σ_h V_h ⊗ A_h in (R^{d'} ⊗ R^d) ⊗ (R^d ⊗ R^d), of
+which only the part symmetric in the two middle factors is seen: the layer is X ↦ Σ_h V_h C A_h X
+with the symmetric C = X Xᵀ. As a d'd × d² matrix T has rank at most H. With A_h = Σ_i k_i q_iᵀ (α
+terms) and V_h = Σ_j o_j v_jᵀ (ν terms) the symmetric part is Σ o_j ⊗ (v_j k_i) ⊗ q_i, in the space
+R^{d'} ⊗ Sym² R^d ⊗ R^d, whose three flattenings have rank at most H ν, H α ν and H α. Each bounds
+the dimension by that of the matrices of this rank, which is a proof; that the smallest bound is
+reached is observed.
 """
 
 from math import comb
@@ -26,18 +29,16 @@ def layer_with_heads(d: int, d_out: int, a: int, v: int | None, heads: int, atte
     symmetric = d * (d + 1) // 2
     bounds = [
         H * (pair - 1),
-        matrices_of_rank(H * nu, d_out, d * symmetric),
+        matrices_of_rank(H, d_out * d, d * d),
+        matrices_of_rank(H * nu, d_out, symmetric * d),
+        matrices_of_rank(H * alpha * nu, symmetric, d_out * d),
         matrices_of_rank(H * alpha, d, d_out * symmetric),
-        matrices_of_rank(H * alpha * nu, d_out * d, symmetric),
     ]
-    # Mixing: GL_H acts on the (A_h, V_h). Past H = s/2 another head adds nothing to this count.
-    s = d * d + d * d_out
     if d_out == 1:
-        # Also A_h → A_h + Σ_k v_k s_hkᵀ with s_hk = −s_kh, as v_h v_k is symmetric.
+        # The d columns of Σ_h v_h A_h are quadratic forms in the ideal of the span W of the v_h:
+        # dim W = h, of which there are h(d − h) dimensions, and W · R^d has hd − h(h−1)/2.
         h = min(H, d)
-        bounds.append(h * (s - h) - d * h * (h - 1) // 2)
-    elif s >= 2 * H:
-        bounds.append(H * (s - H))
+        bounds.append(h * (d - h) + d * (h * d - h * (h - 1) // 2))
     return min(bounds)
 
 
