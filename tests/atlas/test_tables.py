@@ -112,6 +112,28 @@ def test_deep_networks_with_heads_that_widen_may_have_less():
     assert not any(a.attention == "softmax" and a.tokens > 2 for a in less)
 
 
+def test_skips_and_masks_with_two_heads_have_the_sum_of_their_layers_unless_they_widen():
+    found = {a: n for a, n in ranks("skips-and-masks").items() if a.heads > 1}
+    agreeing = {a: n for a, n in found.items() if n == network_with_heads(a)}
+    assert len(found) > 300
+    assert all(widens(a) for a in found.keys() - agreeing.keys())
+    assert all(found[a] < network_with_heads(a) for a in found.keys() - agreeing.keys())
+
+
+@pytest.mark.statement("inner-skip")
+@pytest.mark.statement("residual-skip")
+def test_skips_with_the_causal_mask_have_the_dimension_without_it():
+    rows = {
+        a: row for (a, _), row in table("skips-and-masks").items()
+        if a.heads == 1 and a.skip != "none" and a.mask == "causal"
+    }  # fmt: skip
+    assert len(rows) > 150
+    for a, row in rows.items():
+        unmasked = Architecture.from_dict({**a.to_dict(), "mask": "none"})
+        assert row["verdict"] == "exact"
+        assert int(row["lower"]) == dimension_formula(unmasked).dimension
+
+
 @pytest.mark.statement("readouts")
 def test_probabilities_are_the_logits_of_one_output_less_and_decisions_one_dimension_less():
     rows = {key: int(row["lower"]) for key, row in table("readouts").items()}
