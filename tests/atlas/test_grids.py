@@ -179,6 +179,9 @@ def test_batches_hold_every_task_once_and_tasks_of_similar_cost():
     tasks = [task for batch in cut for task in batch]
     assert len(tasks) == len(set(tasks)) == 300
     assert set(tasks) == set(tasks_of(sweep))
+    assert len(cut) < 100
+    everything = [expected_seconds(task.architecture) for task in tasks]
+    assert max(everything) > 3 * min(everything)
     for batch in cut:
         costs = [expected_seconds(task.architecture) for task in batch]
         assert max(costs) <= 2 * min(costs)

@@ -112,6 +112,14 @@ def test_deep_networks_with_heads_that_widen_may_have_less():
     assert not any(a.attention == "softmax" and a.tokens > 2 for a in less)
 
 
+@pytest.mark.parametrize(("tokens", "dimension"), [(2, 52), (3, 56)])
+def test_softmax_heads_that_widen_see_less_with_two_tokens(tokens, dimension):
+    network = Architecture((2, 4, 2), (2, 4), tokens, "softmax", heads=2)
+    assert widens(network)
+    assert network_with_heads(network) == 56
+    assert run_task(Task(network, "logits", 0, 8388593)).lower == dimension
+
+
 def test_skips_and_masks_with_two_heads_have_the_sum_of_their_layers_unless_they_widen():
     found = {a: n for a, n in ranks("skips-and-masks").items() if a.heads > 1}
     agreeing = {a: n for a, n in found.items() if n == network_with_heads(a)}
