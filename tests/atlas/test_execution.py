@@ -33,7 +33,7 @@ def threads():
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        yield Cluster(client, 2)
+        yield Cluster(client)
 
 
 def collect(cluster, batches, time_limit=None):

@@ -16,6 +16,7 @@ from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import NeuromanifoldError
 
 _CONNECT_SECONDS = 10
+_WORKER_SECONDS = 60
 
 # Every process is one core's worth of work, and traced programs run on the CPU.
 _WORKER_ENVIRONMENT = {
@@ -28,7 +29,6 @@ _WORKER_ENVIRONMENT = {
 _QUIET = {
     # A worker that is killed is our business, not the reader's: its batch is done again.
     "logging": {"distributed": "critical", "tornado": "critical", "bokeh": "critical"},
-    "distributed.worker.daemon": True,
 }
 
 
@@ -38,11 +38,14 @@ class Cluster:
 
     Attributes:
         client: the connection to the scheduler.
-        cores: how many batches run at the same time.
     """
 
     client: Client
-    cores: int
+
+    @property
+    def cores(self) -> int:
+        """How many batches can run at the same time now; workers may come and go."""
+        return max(1, sum(self.client.nthreads().values()))
 
 
 @contextmanager
@@ -63,7 +66,7 @@ def local_cluster(workers: int | None = None) -> Iterator[Cluster]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        yield Cluster(client, count)
+        yield Cluster(client)
 
 
 @contextmanager
@@ -78,7 +81,14 @@ def running_cluster(address: str) -> Iterator[Cluster]:
             "`dask scheduler`, or leave --scheduler out"
         ) from None
     with client:
-        yield Cluster(client, max(1, sum(client.nthreads().values())))
+        try:
+            client.wait_for_workers(1, timeout=_WORKER_SECONDS)
+        except TimeoutError:
+            raise NeuromanifoldError(
+                f"the Dask scheduler at {address} has no workers; start some with "
+                f"`dask worker {address}`"
+            ) from None
+        yield Cluster(client)
 
 
 def execute(
@@ -97,21 +107,22 @@ def execute(
     again: deque[list[Task]] = deque()
     completed = as_completed(loop=cluster.client.loop)
 
-    def submit_next() -> None:
-        batch = again.popleft() if again else next(batches, None)
-        if batch is not None:
+    def submit() -> None:
+        for _ in range(cluster.cores - len(running)):
+            batch = again.popleft() if again else next(batches, None)
+            if batch is None:
+                return
             future = cluster.client.submit(run_batch, batch, time_limit, RECORD_VERSION, pure=False)
             running[future] = batch
             completed.add(future)
 
-    for _ in range(cluster.cores):
-        submit_next()
+    submit()
     while running:
         future = next(completed)
         outcome = _outcome(future, running.pop(future))
         again.extend(outcome.again)
         # First the next batch, then the disk: meanwhile the worker has something to do.
-        submit_next()
+        submit()
         if outcome.records:
             finished(outcome.records)
 

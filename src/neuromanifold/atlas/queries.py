@@ -1,11 +1,10 @@
 """Questions to a store: how far it is, and which records answer a question."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from neuromanifold.atlas.expression import parse_condition
-from neuromanifold.atlas.record import COLUMNS, Agreement, Record
+from neuromanifold.atlas.record import COLUMNS, Record
 from neuromanifold.atlas.store import Store, Sweep
 
 
@@ -64,8 +63,3 @@ def select(
         asked.append("upper > lower")
     found = store.records(" AND ".join(asked))
     return (record for record in found if condition is None or condition.holds(record.values()))
-
-
-def agreements(store: Store, where: str | None = None) -> Counter[Agreement]:
-    """How many records there are of each agreement between formula and certificate."""
-    return Counter(record.agreement for record in select(store, where))

@@ -1,7 +1,7 @@
 """Maps of an atlas: heat maps over two fields, parameters against dimension, growth along a field.
 
-What is drawn is what was computed: the ranks found, hollow or hatched where they are not proved to
-be the dimension. Formulas appear only as differences from it, or as a line named as such.
+What is drawn is what was computed: the ranks found, hollow or with a ≥ where they are not proved to
+be the dimension. Formulas appear only as differences from them.
 """
 
 from collections import defaultdict
@@ -39,20 +39,21 @@ def heat_map(records: Iterable[Record], x: str, y: str, value: MapValue = "dimen
     """
     _check_fields(x, y)
     title, read = _VALUES[value]
-    cells: dict[tuple[Hashable, Hashable], list[int]] = defaultdict(list)
+    cells: dict[tuple[Hashable, Hashable], list[Record]] = defaultdict(list)
     for record in records:
-        found, fields = read(record), record.values()
-        if found is not None:
-            cells[fields[x], fields[y]].append(found)
+        if read(record) is not None:
+            fields = record.values()
+            cells[fields[x], fields[y]].append(record)
     _something(cells, f"record with a value for {title!r}")
     across, up = (_sorted({key[axis] for key in cells}) for axis in (0, 1))
     figure, axes = _figure(1.8 + 0.55 * len(across), 1.6 + 0.45 * len(up))
     grid = np.full((len(up), len(across)), np.nan)
-    for (column, row), found in cells.items():
+    for (column, row), here in cells.items():
+        found = [number for record in here if (number := read(record)) is not None]
         j, i = across.index(column), up.index(row)
         grid[i, j] = max(found, key=abs)
-        low, high = min(found), max(found)
-        text = str(low) if low == high else f"{low}…{high}"
+        proved = value != "dimension" or all(record.verdict == "exact" for record in here)
+        text = _span(found) if proved else f"≥{_span(found)}"
         axes.text(j, i, text, ha="center", va="center", fontsize=7)
     image = axes.imshow(grid, origin="lower", aspect="auto", **_colours(grid, value))
     figure.colorbar(image, ax=axes, label=title)
@@ -60,6 +61,11 @@ def heat_map(records: Iterable[Record], x: str, y: str, value: MapValue = "dimen
     axes.set_yticks(range(len(up)), [_label(v) for v in up])
     axes.set(xlabel=x, ylabel=y, title=f"{title} ({sum(map(len, cells.values()))} certificates)")
     return figure
+
+
+def _span(found: Sequence[int]) -> str:
+    low, high = min(found), max(found)
+    return str(low) if low == high else f"{low}…{high}"
 
 
 def scatter(records: Iterable[Record]) -> Figure:
