@@ -24,7 +24,7 @@ GRID = """
 depth = "1..2"
 widths = {{ each = "{widths}" }}
 ranks = {{ equal = "1..2" }}
-tokens = [1, 2]
+tokens = {tokens}
 [tasks]
 seeds = 4
 """
@@ -33,14 +33,14 @@ seeds = 4
 @pytest.fixture
 def grid(tmp_path):
     path = tmp_path / "grid.toml"
-    path.write_text(GRID.format(widths="1..2"))
+    path.write_text(GRID.format(widths="1..2", tokens=2))
     return path
 
 
 @pytest.fixture
 def larger_grid(tmp_path):
     path = tmp_path / "grid.toml"
-    path.write_text(GRID.format(widths="1..3"))
+    path.write_text(GRID.format(widths="1..3", tokens=[1, 2]))
     return path
 
 
