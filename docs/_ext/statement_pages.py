@@ -9,7 +9,7 @@ from pathlib import Path
 
 from citations import ROOT, cited_by, covered_by
 from docutils import nodes
-from neuromanifold.statements import PENDING, STATEMENTS, Statement
+from neuromanifold.statements import STATEMENTS, Statement
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
@@ -69,12 +69,9 @@ class StatementsDirective(SphinxDirective):
             fields += _field("Needs", [_text(needs)])
         if statement.correction:
             fields += _field("Correction", [_text(statement.correction)])
-        if statement.id in PENDING:
-            fields += _field("Code", [_text("to come")])
-        else:
-            fields += _field("Code", list(_separated(map(self.module, code))))
-            paths = (nodes.literal("", str(path.relative_to(ROOT))) for path in tests)
-            fields += _field("Tests", list(_separated(paths)))
+        paths = (nodes.literal("", str(path.relative_to(ROOT))) for path in tests)
+        fields += _field("Code", list(_separated(map(self.module, code))))
+        fields += _field("Tests", list(_separated(paths)))
         return fields
 
     def module(self, path: Path) -> nodes.Node:
@@ -101,10 +98,14 @@ def _text(text: str) -> nodes.Text:
 
 
 def _separated(items: Iterator[nodes.Node]) -> Iterator[nodes.Node]:
+    """The items with commas between them, or a word that there are none."""
+    number = None
     for number, item in enumerate(items):
         if number:
             yield _text(", ")
         yield item
+    if number is None:
+        yield _text("none yet")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
