@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArgumentError, NotCoveredError
+from neuromanifold.networks.weights import random_weights
+from neuromanifold.recovery import network_oracle, recover
+
+ONE = Architecture((3, 2), (2,), 2)
+TWO = Architecture((3, 3, 2), (2, 2), 3)
+SOFT = Architecture((3, 2), (2,), 2, "softmax")
+SOFT_TWO = Architecture((3, 3, 2), (2, 2), 3, "softmax")
+
+
+def cubic(X):
+    """Cubic, the same for every token, and no lightning layer: the cubes of the entries."""
+    return X[:2] ** 3
+
+
+def sines(X):
+    return np.sin(X[:2] + X[:2].mean(axis=1, keepdims=True))
+
+
+@pytest.mark.statement("thm-3.2")
+@pytest.mark.parametrize("architecture", [ONE, TWO, SOFT, SOFT_TWO], ids=str)
+@pytest.mark.parametrize("function", [cubic, sines])
+def test_a_map_that_is_no_attention_network_is_refused(architecture, function):
+    recovery = recover(function, architecture)
+    assert recovery.verdict == "not identified"
+    assert recovery.weights is None
+    assert recovery.reason
+    assert "not identified" in str(recovery)
+
+
+OTHERS = {
+    "two heads": (Architecture((3, 2), (2,), 2, heads=2), ONE),
+    "causal": (Architecture((3, 2), (2,), 2, mask="causal"), ONE),
+    "softmax for lightning": (SOFT, ONE),
+    "lightning for softmax": (ONE, SOFT),
+    "two layers for one": (Architecture((3, 3, 2), (2, 2), 2), ONE),
+    "two softmax layers for one": (Architecture((3, 3, 2), (2, 2), 2, "softmax"), SOFT),
+    "one layer for two": (Architecture((3, 2), (2,), 3), TWO),
+    "three softmax layers for two": (
+        Architecture((3, 3, 3, 2), (2, 2, 2), 3, "softmax"),
+        SOFT_TWO,
+    ),
+}
+
+
+@pytest.mark.parametrize(("truth", "asked"), OTHERS.values(), ids=OTHERS.keys())
+def test_a_network_of_another_architecture_is_refused(truth, asked):
+    recovery = recover(network_oracle(random_weights(truth, 1)), asked)
+    assert recovery.verdict == "not identified"
+    assert recovery.weights is None
+
+
+def test_a_larger_rank_or_width_than_asked_for_is_named():
+    oracle = network_oracle(random_weights(Architecture((4, 3, 3), (3, 2), 3), 0))
+    narrow_rank = recover(oracle, Architecture((4, 3, 3), (2, 2), 3))
+    assert "the form of layer 1 has rank 3; rank 2 was asked for" in narrow_rank.reason
+    narrow_width = recover(oracle, Architecture((4, 2, 3), (3, 2), 3))
+    assert "needs width 3 or more after layer 1; 2 was asked for" in narrow_width.reason
+
+
+def test_a_wider_network_than_needed_is_found():
+    oracle = network_oracle(random_weights(Architecture((3, 2, 3), (2, 2), 3), 0))
+    recovery = recover(oracle, Architecture((3, 5, 3), (3, 4), 3))
+    assert recovery.verdict == "identified"
+
+
+@pytest.mark.parametrize("architecture", [ONE, SOFT], ids=str)
+def test_noise_that_repeats_itself_is_refused(architecture):
+    exact = network_oracle(random_weights(architecture, 0))
+    recovery = recover(lambda X: exact(X) * (1 + 1e-6 * np.sin(1e6 * X.sum())), architecture)
+    assert recovery.verdict == "not identified"
+    assert recovery.weights is None
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        Architecture((2, 2), (1,), 1),
+        Architecture((2, 2, 2), (2, 2), 1),
+        Architecture((2, 2), (1,), 1, "softmax"),
+    ],
+    ids=str,
+)
+def test_one_token_does_not_identify(architecture):
+    recovery = recover(network_oracle(random_weights(architecture, 0)), architecture)
+    assert recovery.verdict == "not identified"
+    assert "one token" in recovery.reason
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        Architecture((2, 2, 2, 2), (1, 1, 1), 2),
+        Architecture((2, 2, 2, 2), (1, 1, 1), 2, "softmax"),
+        Architecture((2, 2), (1,), 2, heads=2),
+        Architecture((2, 2), (1,), 2, skip="inner"),
+        Architecture((2, 2), (1,), 2, mask="causal"),
+        Architecture((2, 2), (1,), 2, value_ranks=(1,)),
+    ],
+    ids=str,
+)
+def test_what_is_not_covered_is_said(architecture):
+    with pytest.raises(
+        NotCoveredError, match=r"recovery covers one head .* got (lightning|softmax) 2-2"
+    ):
+        recover(lambda X: X, architecture)
+
+
+def test_the_answer_depends_on_the_seed_only():
+    oracle = network_oracle(random_weights(ONE, 0))
+    first, second = (recover(oracle, ONE, seed=3) for _ in range(2))
+    assert np.array_equal(first.weights.flatten(), second.weights.flatten())
+    assert first.seed == 3
+
+
+@pytest.mark.parametrize("bad", [{"seed": -1}, {"seed": True}, {"max_calls": 0}])
+def test_bad_arguments_are_errors(bad):
+    with pytest.raises(ArgumentError, match="must be a whole number"):
+        recover(lambda X: X[:2], ONE, **bad)
