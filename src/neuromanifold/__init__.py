@@ -10,6 +10,16 @@ __version__ = "0.1.0"
 _HOME = {
     "Architecture": "neuromanifold.architecture",
     "NeuromanifoldError": "neuromanifold.errors",
+    "Weights": "neuromanifold.networks.weights",
+    "random_weights": "neuromanifold.networks.weights",
+    "load_weights": "neuromanifold.networks.files",
+    "save_weights": "neuromanifold.networks.files",
+    "attention": "neuromanifold.networks.attention",
+    "dimension_formula": "neuromanifold.dimension.formula",
+    "redundancy": "neuromanifold.dimension.redundancy",
+    "certify": "neuromanifold.dimension.exact",
+    "certify_function": "neuromanifold.dimension.exact",
+    "verify": "neuromanifold.dimension.verify",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -72,6 +72,10 @@ def test_dim_prints_a_sentence(capsys):
         (["dim", *NETWORK, "--colour", "red"], "--colour"),
         (["statements", "thm-9.9"], "thm-9.9"),
         (["undo"], "undo"),
+        (["dim", *NETWORK, "--certify", "--prime", "8388592"], "prime"),
+        (["dim", *NETWORK, "--certify", "--inputs", "0"], "inputs must be at least 1"),
+        (["verify", "no-such-file"], "no-such-file is not a file"),
+        (["certify", "mine.py:f", "--out", "c.json"], "module.py:function, with an existing file"),
         (["weights", "show", "no-such-file"], "no-such-file is not a file"),
         (["weights", "init", *NETWORK, "--out", "w", "--seed", "-1"], "seed must be a whole"),
     ],
@@ -111,6 +115,90 @@ def test_weights_init_does_not_overwrite_without_force(capsys, tmp_path):
     assert run(capsys, *arguments)[0] == 2
     assert path.read_text() == "mine"
     assert run(capsys, *arguments, "--force")[0] == 0
+
+
+CERTIFICATE_KEYS = {
+    "lower", "upper", "verdict", "exact", "unexplained", "prime", "seed", "inputs", "symmetries",
+    "independence",
+}  # fmt: skip
+
+
+def test_dim_certifies_in_the_agreed_form(capsys):
+    code, out, _ = run(capsys, "dim", *NETWORK, "--attention", "softmax", "--certify", "--json")
+    certificate = json.loads(out)["certificate"]
+    assert code == 0
+    assert set(certificate) == CERTIFICATE_KEYS
+    assert certificate["exact"]
+    assert certificate["lower"] == certificate["upper"] == 26
+    assert certificate["symmetries"][0] == {"name": "key-query", "dimension": 8}
+    assert certificate["independence"] == {"columns": 12, "rank": 12}
+
+
+def test_dim_answers_at_given_weights(capsys, tmp_path):
+    path = str(tmp_path / "w")
+    run(capsys, "weights", "init", *NETWORK, "--out", path)
+    code, out, _ = run(capsys, "dim", "--weights", path, "--certify", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["certificate"]["lower"] == 24
+    assert answer["formula"]["dimension"] is None
+    code, _, err = run(capsys, "dim", "--weights", path, *NETWORK)
+    assert code == 2
+    assert "brings its own architecture" in err
+
+
+def test_a_certificate_is_written_once_and_verified(capsys, tmp_path):
+    path = tmp_path / "c.json"
+    assert run(capsys, "certify", *NETWORK, "--out", str(path))[0] == 0
+    before = path.read_bytes()
+    assert run(capsys, "certify", *NETWORK, "--out", str(path))[0] == 2
+    assert path.read_bytes() == before
+    code, out, _ = run(capsys, "verify", str(path), "--json")
+    assert code == 0
+    assert json.loads(out)["agrees"]
+    path.write_bytes(before[:-20])
+    assert run(capsys, "verify", str(path))[0] == 2
+
+
+def test_verify_exits_with_one_when_a_value_does_not_hold(capsys, tmp_path):
+    from dataclasses import replace
+
+    from neuromanifold.architecture import Architecture
+    from neuromanifold.dimension.exact import certify
+
+    false = replace(certify(Architecture((3, 2), (2,), 3)), lower=12)
+    false.save(tmp_path / "false.json")
+    code, out, _ = run(capsys, "verify", str(tmp_path / "false.json"))
+    assert code == 1
+    assert "lower 12, recomputed 13" in out
+
+
+MODULE = """
+import jax.numpy as jnp
+weights = (jnp.zeros(()), jnp.zeros(()))
+inputs = jnp.zeros(())
+symmetries = [lambda s, w: (jnp.exp(s) * w[0], jnp.exp(-s) * w[1])]
+def product(w, X):
+    return w[0] * w[1] * X
+def sine(w, X):
+    return jnp.sin(w[0] * X)
+"""
+
+
+def test_a_function_of_the_users_own_is_certified_and_verified(capsys, tmp_path):
+    module, out = tmp_path / "mine.py", tmp_path / "c.json"
+    module.write_text(MODULE)
+    code, printed, _ = run(capsys, "certify", f"{module}:product", "--out", str(out))
+    assert code == 0
+    assert "mine.py:product: the dimension is 1 (exact given symmetries" in printed
+    assert run(capsys, "verify", str(out), "--function", f"{module}:product")[0] == 0
+    for name, sentence in (("sine", "cos"), ("none", "has no 'none'")):
+        refused = tmp_path / "refused.json"
+        code, _, err = run(capsys, "certify", f"{module}:{name}", "--out", str(refused))
+        assert code == 2
+        assert sentence in err
+        assert err.count("\n") == 1
+        assert not refused.exists()
 
 
 def test_redundancy_adds_up(capsys):

@@ -114,9 +114,12 @@ class Certificate:
                 f"be independent (rank {check.rank} of {check.columns}; {how})."
             )
         if self.verdict == "bounds":
+            surer = (
+                "" if self.weights is None else " A second prime makes the rank all but certain."
+            )
             return (
                 f"{self.subject}: the {kind} is at least {self.lower} and at most {self.upper}; "
-                f"{self.unexplained} of the kernel's dimensions are unexplained ({how})."
+                f"{self.unexplained} of the kernel's dimensions are unexplained ({how}).{surer}"
             )
         return f"{self.subject}: the {kind} is {self.lower} ({self.verdict}; {how})."
 

@@ -9,18 +9,7 @@ from typing import Literal
 Topic = Literal["exact", "fibers", "paper"]
 
 PENDING: dict[str, Topic] = {
-    "field-rank": "exact",
-    "readouts": "exact",
     "thm-3.2": "fibers",
-    "thm-3.4": "fibers",
-    "cor-a.1": "fibers",
-    "cor-a.2": "fibers",
-    "lemma-a.3": "fibers",
-    "cor-a.4": "fibers",
-    "prop-a.5": "fibers",
-    "cor-a.6": "fibers",
-    "low-rank-singular": "fibers",
-    "whitney-umbrella": "fibers",
     "lemma-3.5": "fibers",
     "thm-3.7": "fibers",
     "thm-3.9": "fibers",

@@ -1,0 +1,141 @@
+"""Whole certificates against float work of the same size, as ratios measured in one run.
+
+Run: python benchmarks/certificates.py [--large]
+`--large` adds the network with 12,288 parameters and one float64 product of that size.
+"""
+
+import importlib.util
+import itertools
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.dimension.exact import certify
+from neuromanifold.networks.attention import attention
+from neuromanifold.networks.weights import random_weights
+
+FIGURE_3 = Architecture((10, 10, 10), (2, 2), 3, "softmax")
+INPUTS = 250
+
+
+def best(function, repeats: int = 3) -> float:
+    """The shortest time of a few runs."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def large() -> None:
+    """The network with 12,288 parameters against one matrix product of that size."""
+    network = Architecture((32,) * 5, (32,) * 4, 3)
+    start = time.perf_counter()
+    certificate = certify(network)
+    ours = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    matrix = np.random.default_rng(0).standard_normal((network.parameters,) * 2)
+    product = best(lambda: matrix @ matrix, 1)
+    print(f"{certificate}")
+    print(f"  certificate over one dgemm of n = 12,288      {ours / product:8.2f}  (wanted ≤ 0.5)")
+    print(f"  peak memory of the certificate, GB            {peak:8.2f}  (wanted < 3)")
+
+
+def figure_3() -> None:
+    """The largest case of Figure 3 against reverse passes and a singular value decomposition."""
+    inputs = np.random.default_rng(0).standard_normal((INPUTS, 10, 3))
+    with jax.enable_x64(True):
+        weights = random_weights(FIGURE_3, 0)
+        flat = jax.jit(lambda w, X, u: jax.vjp(lambda w: attention(w, X), w)[1](u)[0])
+        together = jax.jit(jax.vmap(jax.jacrev(attention), in_axes=(None, 0)))
+        units = np.eye(30).reshape(30, 10, 3)
+
+        def one_by_one():
+            rows = [flat(weights, X, u).flatten() for X in inputs for u in units]
+            np.linalg.svd(np.stack(rows), compute_uv=False)
+
+        def vectorised():
+            leaves = jax.tree.leaves(together(weights, inputs))
+            rows = np.concatenate([np.asarray(x).reshape(INPUTS * 30, -1) for x in leaves], axis=1)
+            np.linalg.svd(rows, compute_uv=False)
+
+        flat(weights, inputs[0], units[0])
+        together(weights, inputs)
+        slow, fast = best(one_by_one, 1), best(vectorised)
+    seeds = itertools.count()
+    certify(FIGURE_3, inputs=INPUTS)
+    ours = best(lambda: certify(FIGURE_3, seed=next(seeds), inputs=INPUTS))
+    print(f"{FIGURE_3}, {INPUTS} inputs, without compilation or tracing")
+    print(f"  one reverse pass a coordinate + SVD over ours {slow / ours:8.1f}  (wanted ≥ 10)")
+    print(f"  vectorised jacrev + SVD over ours             {fast / ours:8.1f}  (wanted ≥ 1)")
+    if importlib.util.find_spec("torch"):
+        print(f"  eager PyTorch, row by row, over ours          {torch_seconds() / ours:8.1f}")
+
+
+def torch_seconds() -> float:
+    """The time of row-by-row eager PyTorch for the same Jacobian and its singular values."""
+    import torch
+
+    inputs = torch.randn(INPUTS, 10, 3, dtype=torch.float64)
+    shapes = [(2, 10), (2, 10), (10, 10)] * 2
+    weights = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+    def forward(X):
+        for Q, K, V in (weights[:3], weights[3:]):
+            X = V @ X @ torch.softmax((K @ X).T @ (Q @ X), dim=0)
+        return X
+
+    start = time.perf_counter()
+    rows = []
+    for X in inputs:
+        for coordinate in forward(X).flatten():
+            grads = torch.autograd.grad(coordinate, weights, retain_graph=True)
+            rows.append(torch.cat([g.flatten() for g in grads]))
+    torch.linalg.svdvals(torch.stack(rows))
+    return time.perf_counter() - start
+
+
+def small() -> None:
+    """Certificates a second for small networks, on one core: run in a process of its own."""
+    network = Architecture((4, 3, 3), (2, 2), 3, "softmax")
+    certify(network)
+    start, count = time.perf_counter(), 40
+    for seed in range(count):
+        certify(network, seed=seed)
+    print(
+        f"  new seeds of {network}: {count / (time.perf_counter() - start):.0f} a second  (wanted ≥ 20)"
+    )
+    networks = [
+        Architecture((a, b, c), (r, s), 3, kind)
+        for a, b, c in itertools.product((2, 3, 4), (2, 3), (2, 3))
+        for r, s in ((1, 2), (2, 2))
+        for kind in ("lightning", "softmax")
+    ]
+    start = time.perf_counter()
+    for new in networks:
+        certify(new)
+    rate = len(networks) / (time.perf_counter() - start)
+    print(f"  ever new architectures, fewer than 100 parameters: {rate:.1f} a second  (wanted ≥ 8)")
+
+
+def main() -> None:
+    """Print the tables."""
+    print(f"{os.cpu_count()} cores")
+    figure_3()
+    print("small networks, one core")
+    sys.stdout.flush()
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, __file__, "--small"], env=alone, check=True)
+    if "--large" in sys.argv:
+        large()
+
+
+if __name__ == "__main__":
+    small() if "--small" in sys.argv else main()
