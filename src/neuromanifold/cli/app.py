@@ -4,6 +4,7 @@ from cyclopts import App
 
 from neuromanifold import __version__
 from neuromanifold.cli import weights as weights_commands
+from neuromanifold.cli.atlas import atlas
 from neuromanifold.cli.certify import certify
 from neuromanifold.cli.dim import dim
 from neuromanifold.cli.redundancy import redundancy
@@ -21,5 +22,5 @@ weights = App(name="weights", help="Make and look at weights files.")
 for command in (weights_commands.init, weights_commands.show):
     weights.command(command)
 
-for command in (dim, certify, verify, redundancy, statements, weights):
+for command in (dim, certify, verify, redundancy, statements, weights, atlas):
     app.command(command)

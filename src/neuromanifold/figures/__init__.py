@@ -1,0 +1,1 @@
+"""Figures: result records to matplotlib figures, built without pyplot's global state."""
