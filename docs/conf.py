@@ -41,7 +41,7 @@ apidoc_modules = [
         "max_depth": 2,
         "module_first": True,
         "no_headings": False,
-        "automodule_options": {"members"},
+        "automodule_options": {"members", "ignore-module-all"},  # each name once, at its home
     }
 ]
 autodoc_typehints = "signature"

@@ -10,6 +10,7 @@ import re
 from sphinx.application import Sphinx
 
 _NAME = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_ENDING = re.compile(r"(`[^`]+`)(?=\w)")  # `array`s: the plural is no part of the code
 _SPECIAL = re.compile(r"(?<!\\)([*|]|(?<=\w)_(?=\W|$))")
 _FIELD = re.compile(r":\w+.*?:")
 
@@ -53,6 +54,7 @@ def _inline(line: str) -> str:
     if head is not None:
         start = len(line) - len(line.lstrip()) + head.end()
         return line[:start] + _inline(line[start:])
+    line = _ENDING.sub(r"\1\\ ", line)
     parts = re.split(r"(``[^`]+``|`[^`]+`)", line)
     return "".join(
         _NAME.sub(r"``\1``", part) if part.startswith("`") else _SPECIAL.sub(r"\\\1", part)
