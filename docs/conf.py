@@ -16,12 +16,12 @@ author = "the neuromanifold maintainers"
 
 extensions = [
     "myst_parser",
-    "sphinx.ext.apidoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinxcontrib.bibtex",
     "mathml",
     "docstrings",
+    "module_pages",
     "statement_pages",
     "command_pages",
 ]
@@ -33,21 +33,11 @@ myst_heading_anchors = 3
 bibtex_bibfiles = ["references.bib"]
 bibtex_reference_style = "author_year"
 
-apidoc_modules = [
-    {
-        "path": str(ROOT / "src" / "neuromanifold"),
-        "destination": "reference/modules",
-        "exclude_patterns": [str(ROOT / "src" / "neuromanifold" / "cli")],
-        "max_depth": 2,
-        "module_first": True,
-        "no_headings": False,
-        "automodule_options": {"members", "ignore-module-all"},  # each name once, at its home
-    }
-]
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+toc_object_entries = False  # the sidebar lists pages, not every function
 napoleon_use_ivar = True  # attributes of a class as a list, not as members documented twice
 
 html_theme = "furo"

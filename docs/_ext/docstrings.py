@@ -9,8 +9,7 @@ import re
 
 from sphinx.application import Sphinx
 
-_NAME = re.compile(r"(?<!`)`([^`]+)`(?!`)")
-_ENDING = re.compile(r"(`[^`]+`)(?=\w)")  # `array`s: the plural is no part of the code
+_CODE = re.compile(r"(``[^`]+``|`[^`]+`)")
 _SPECIAL = re.compile(r"(?<!\\)([*|]|(?<=\w)_(?=\W|$))")
 _FIELD = re.compile(r":\w+.*?:")
 
@@ -54,12 +53,16 @@ def _inline(line: str) -> str:
     if head is not None:
         start = len(line) - len(line.lstrip()) + head.end()
         return line[:start] + _inline(line[start:])
-    line = _ENDING.sub(r"\1\\ ", line)
-    parts = re.split(r"(``[^`]+``|`[^`]+`)", line)
+    parts = _CODE.split(line)
     return "".join(
-        _NAME.sub(r"``\1``", part) if part.startswith("`") else _SPECIAL.sub(r"\\\1", part)
-        for part in parts
+        _literal(part, parts[number + 1]) if number % 2 else _SPECIAL.sub(r"\\\1", part)
+        for number, part in enumerate(parts)
     )
+
+
+def _literal(code: str, after: str) -> str:
+    """A literal; a plural or another ending right after it is no part of the code."""
+    return f"``{code.strip('`')}``" + (r"\ " if after[:1].isalnum() else "")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -58,9 +58,7 @@ class StatementsDirective(SphinxDirective):
         self.state.document.note_explicit_target(section)
         return section
 
-    def facts(
-        self, statement: Statement, code: list[Path], tests: list[Path]
-    ) -> nodes.field_list:
+    def facts(self, statement: Statement, code: list[Path], tests: list[Path]) -> nodes.field_list:
         fields = nodes.field_list()
         fields += _field("Kind and status", [_text(f"{statement.kind}, {statement.status}")])
         fields += _field("Source", [_text(statement.source)])
