@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from cyclopts import App
 from docutils import nodes
-from neuromanifold.cli.app import app as program
 from rich.console import Console
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+from neuromanifold.cli.app import app as program
 
 
 class CommandsDirective(SphinxDirective):

@@ -15,7 +15,7 @@ _FIELD = re.compile(r":\w+.*?:")
 
 
 def process(
-    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+    _app: Sphinx, _what: str, _name: str, _obj: object, _options: object, lines: list[str]
 ) -> None:
     """Rewrite the lines in place, after napoleon has made fields of the sections."""
     result: list[str] = []

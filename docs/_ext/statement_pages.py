@@ -7,12 +7,13 @@ that are marked with it; the role `st` links to one of them, and refuses an id t
 from collections.abc import Iterator
 from pathlib import Path
 
-from citations import ROOT, cited_by, covered_by
 from docutils import nodes
-from neuromanifold.statements import STATEMENTS, Statement
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
+
+from citations import ROOT, cited_by, covered_by
+from neuromanifold.statements import STATEMENTS, Statement
 
 IDS = {statement.id for statement in STATEMENTS}
 
