@@ -25,10 +25,10 @@ check: $(STAMP)  ## format, lint, import layers, types
 	$(BIN)/pyrefly check
 
 test: check docs  ## all checks and the test suite (under ten minutes on two cores)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"
 
 test-all: check docs  ## the same with the long runs
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 docs: $(STAMP)  ## build the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html

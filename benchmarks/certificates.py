@@ -109,9 +109,8 @@ def small() -> None:
     start, count = time.perf_counter(), 40
     for seed in range(count):
         certify(network, seed=seed)
-    print(
-        f"  new seeds of {network}: {count / (time.perf_counter() - start):.0f} a second  (wanted ≥ 20)"
-    )
+    rate = count / (time.perf_counter() - start)
+    print(f"  new seeds of {network}: {rate:.0f} a second  (wanted ≥ 20)")
     networks = [
         Architecture((a, b, c), (r, s), 3, kind)
         for a, b, c in itertools.product((2, 3, 4), (2, 3), (2, 3))

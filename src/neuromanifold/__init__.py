@@ -20,6 +20,10 @@ _HOME = {
     "certify": "neuromanifold.dimension.exact",
     "certify_function": "neuromanifold.dimension.exact",
     "verify": "neuromanifold.dimension.verify",
+    "estimate": "neuromanifold.dimension.numeric",
+    "explain": "neuromanifold.dimension.ledger",
+    "identifiable": "neuromanifold.dimension.identifiable",
+    "classify": "neuromanifold.geometry.classify",
 }
 
 __all__ = ["__version__", *_HOME]

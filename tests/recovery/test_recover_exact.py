@@ -40,7 +40,7 @@ def exact_virtual(weights):
 
 
 def whole_weights(architecture, seed):
-    """Weights of whole numbers from −5 to 5, all forms of rank at least 2 and not skew."""
+    """Weights of whole numbers from −5 to 5: forms of rank at least 2, not skew, and L ≠ 0."""
     generator = np.random.default_rng(seed)
     while True:
         tensors = [
@@ -48,8 +48,8 @@ def whole_weights(architecture, seed):
             for layer in architecture.shapes
         ]
         weights = Weights.from_tensors(architecture, tensors)
-        forms = [M.astype(float) for M in exact_virtual(weights)[:-1]]
-        if all(np.linalg.matrix_rank(M) > 1 and (M + M.T).any() for M in forms):
+        *forms, linear = [M.astype(float) for M in exact_virtual(weights)]
+        if linear.any() and all(np.linalg.matrix_rank(M) > 1 and (M + M.T).any() for M in forms):
             return weights
 
 

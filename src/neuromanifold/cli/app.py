@@ -6,7 +6,10 @@ from neuromanifold import __version__
 from neuromanifold.cli import weights as weights_commands
 from neuromanifold.cli.atlas import atlas
 from neuromanifold.cli.certify import certify
+from neuromanifold.cli.classify import classify
 from neuromanifold.cli.dim import dim
+from neuromanifold.cli.explain import explain
+from neuromanifold.cli.identifiable import identifiable
 from neuromanifold.cli.redundancy import redundancy
 from neuromanifold.cli.statements import statements
 from neuromanifold.cli.verify import verify
@@ -22,5 +25,16 @@ weights = App(name="weights", help="Make and look at weights files.")
 for command in (weights_commands.init, weights_commands.show):
     weights.command(command)
 
-for command in (dim, certify, verify, redundancy, statements, weights, atlas):
+for command in (
+    dim,
+    explain,
+    identifiable,
+    certify,
+    verify,
+    redundancy,
+    classify,
+    statements,
+    weights,
+    atlas,
+):
     app.command(command)

@@ -24,7 +24,7 @@ from neuromanifold.dimension.all_widths import virtual_upper_bound
 from neuromanifold.dimension.certificate import Certificate, Function, UpperSource
 from neuromanifold.dimension.independence import Independence, independence
 from neuromanifold.dimension.jacobian import JacobianRank, Point, at_a_point, jacobian_rank
-from neuromanifold.dimension.problem import Problem, network_problem
+from neuromanifold.dimension.problem import Problem, network_problem, weight_values
 from neuromanifold.dimension.symmetry_bound import (
     FamilyRank,
     generator_ranks,
@@ -66,7 +66,7 @@ def certify(
         inputs: use exactly so many inputs; by default as many as the upper bound calls for.
     """
     started = time.perf_counter()
-    field = _field(prime, inputs)
+    field = certificate_field(prime, inputs)
     problem = network_problem(architecture, readout)
     given = None if weights is None else residues_of(weights, architecture, problem, field)
 
@@ -119,7 +119,7 @@ def certify_function(
         name: how the certificate calls the function.
     """
     started = time.perf_counter()
-    field = _field(prime, None)
+    field = certificate_field(prime)
     problem = Problem(f, weights, inputs)
     name = name or getattr(f, "__name__", "function")
     if problem.columns == 0:
@@ -240,11 +240,14 @@ def readout_upper_bound(architecture: Architecture, readout: Readout) -> int | N
         return 0
     if architecture.skip == "residual":
         return None
-    fields = architecture.to_dict()
-    widths = (*architecture.widths[:-1], architecture.widths[-1] - 1)
-    narrower = Architecture.from_dict({**fields, "widths": widths})
-    bound = virtual_upper_bound(narrower)
+    bound = virtual_upper_bound(narrowed(architecture))
     return None if bound is None else bound - (readout == "decisions")
+
+
+def narrowed(architecture: Architecture) -> Architecture:
+    """The network with one output coordinate less, whose outputs are the differences (readouts)."""
+    widths = (*architecture.widths[:-1], architecture.widths[-1] - 1)
+    return Architecture.from_dict({**architecture.to_dict(), "widths": widths})
 
 
 def user_generators(
@@ -271,7 +274,8 @@ def user_generators(
     return np.concatenate(rows)
 
 
-def _field(prime: int, inputs: int | None) -> PrimeField:
+def certificate_field(prime: int, inputs: int | None = None) -> PrimeField:
+    """The field of a prime that is large enough, once the number of inputs makes sense too."""
     field = PrimeField(prime)
     if prime <= SMALLEST_PRIME:
         raise ArgumentError(
@@ -287,13 +291,7 @@ def residues_of(
     weights: Weights, architecture: Architecture, problem: Problem, field: PrimeField
 ) -> Residues:
     """The exact residues of float weights: a float is m·2^e, and 2 is invertible mod p."""
-    if weights.architecture != architecture:
-        raise ArgumentError(
-            f"weights of {architecture.name} were wanted; got those of {weights.architecture.name}"
-        )
-    values = weights.flatten()
-    if not np.isfinite(values).all():
-        raise ArgumentError("the weights have entries that are NaN or infinite; mend them")
+    values = weight_values(weights, architecture)
     residues = [field.from_fraction(Fraction(float(value))) for value in values]
     return np.array(residues + [1.0] * problem.constants)
 

@@ -10,14 +10,20 @@ kernel of this matrix, so full column rank mod p is a proof that there is none, 
 once.
 """
 
+import operator
 from dataclasses import dataclass
+from math import ceil
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.rank import rank
 from neuromanifold.dimension.jacobian import SPARE_ROWS, Point, drawn
 from neuromanifold.dimension.problem import Problem
+
+BATCH = 32
+"""Points in one evaluation: the exponents are traced once, whatever their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +54,26 @@ def exponent_differences(
     problem: Problem, point: Point, *, fixed_weights: bool = False
 ) -> Float[np.ndarray, "rows exponents"]:
     """The matrix of the module's docstring, one column for each distinct exponent."""
-    exponents = problem.exponents(1)
+    exponents = problem.exponents(BATCH)
     seen = ~np.asarray(exponents.masked)[0]
-    rows = int(seen.sum()) + SPARE_ROWS
-    exponents = problem.exponents(rows)
+    rows = BATCH * ceil((int(seen.sum()) + SPARE_ROWS) / BATCH)
     if fixed_weights:
         vectors = np.broadcast_to(point.weights, (rows, problem.columns))
     else:
         vectors = point.draw("independence weights", (rows, problem.columns))
-    weights = problem.assemble(vectors, (rows,))
-    first, second = (
-        exponents(
-            point.field,
-            weights,
-            drawn(problem.inputs, point, f"independence inputs {side}", rows),
-            exponentials=point.exponentials(f"independence {side}"),
-        )[:, seen]
-        for side in ("first", "second")
-    )
+
+    def values(side: str) -> Float[np.ndarray, "rows columns"]:
+        inputs = drawn(problem.inputs, point, f"independence inputs {side}", rows)
+        exponentials = point.exponentials(f"independence {side}")
+        parts = []
+        for start in range(0, rows, BATCH):
+            batch = operator.itemgetter(slice(start, start + BATCH))
+            weights = problem.assemble(batch(vectors), (BATCH,))
+            samples = jax.tree.map(batch, inputs)
+            parts.append(exponents(point.field, weights, samples, exponentials=exponentials))
+        return np.concatenate(parts)[:, seen]
+
+    first, second = values("first"), values("second")
     distinct = _distinct(np.concatenate([first, second]))
     return point.field.reduce(first[:, distinct] - second[:, distinct])
 

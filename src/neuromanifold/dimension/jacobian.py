@@ -136,6 +136,7 @@ class JacobianRank:
         kernel_holds: whether all those products were zero.
         uses_exponentials: whether formal exponentials took part, whose independence is to be shown.
         dyadic_constants: constants of the function taken as the exact value of their float.
+        row_space: the echelon form of the rows, for further questions.
     """
 
     rank: int
@@ -144,6 +145,7 @@ class JacobianRank:
     kernel_holds: bool
     uses_exponentials: bool
     dyadic_constants: tuple[float, ...]
+    row_space: EchelonForm
 
 
 def jacobian_rank(
@@ -177,4 +179,5 @@ def jacobian_rank(
         holds,
         program.uses_exponentials,
         program.dyadic_constants,
+        form,
     )

@@ -9,13 +9,15 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from neuromanifold.algebra.modular import ModularFunction, exponents_of, over_prime_field
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.architecture import Architecture, Readout
+from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.readout import check_readout, read_out
-from neuromanifold.networks.weights import unflatten
+from neuromanifold.networks.weights import Weights, unflatten
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,18 @@ def network_problem(architecture: Architecture, readout: Readout) -> Problem:
     return Problem(
         lambda w, X: w[1] * read_out(attention(w[0], X), readout), (weights, np.ones(())), X, 1
     )
+
+
+def weight_values(weights: Weights, architecture: Architecture) -> Float[np.ndarray, " parameters"]:
+    """The entries of given weights, once they are seen to be finite and of this network."""
+    if weights.architecture != architecture:
+        raise ArgumentError(
+            f"weights of {architecture.name} were wanted; got those of {weights.architecture.name}"
+        )
+    values = weights.flatten()
+    if not np.isfinite(values).all():
+        raise ArgumentError("the weights have entries that are NaN or infinite; mend them")
+    return values
 
 
 def _stacked(shapes: Any, batch: tuple[int, ...]) -> Any:

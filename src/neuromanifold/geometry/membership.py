@@ -13,7 +13,6 @@ the α_m do, so the ranks of A and V are ranks of T unfolded. Three cases.
   Given α, ν solves a linear least squares problem.
 """
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -199,12 +198,10 @@ def _common_factor(core: Stack) -> Forms:
 def _multiplication(core: Stack) -> Float[np.ndarray, "first second cubics d"]:
     """For every form of the stack the matrix of ℓ ↦ ℓ · form, linear forms to cubic forms."""
     d = core.shape[-1]
-    cubics = itertools.combinations_with_replacement(range(d), 3)
-    places: dict[tuple[int, ...], int] = {cubic: place for place, cubic in enumerate(cubics)}
-    matrices = np.zeros((*core.shape[:2], len(places), d))
-    for i, j, k in itertools.product(range(d), repeat=3):
-        matrices[:, :, places[tuple(sorted((i, j, k)))], k] += core[:, :, i, j]
-    return matrices
+    triples = np.sort(np.indices((d, d, d)).reshape(3, -1), axis=0)
+    cubics, places = np.unique(triples, axis=1, return_inverse=True)
+    unit = np.eye(cubics.shape[1])[places.ravel()].reshape(d, d, d, -1)
+    return np.swapaxes(np.tensordot(core, unit, axes=2), -1, -2)
 
 
 def _cofactor(core: Stack, alpha: Forms) -> Forms:

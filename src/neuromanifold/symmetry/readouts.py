@@ -31,7 +31,8 @@ def readout_generators(weights: Weights, readout: Readout) -> list[GeneratorBloc
         GeneratorBlock("output shift", f"layer {last} head {h}", {Slot(last, name, h): shift})
         for h in range(architecture.heads)
     ]
-    if readout == "decisions" and architecture.skip != "residual":
+    # With one output coordinate the shift is all of it, and nothing is left to be scaled.
+    if readout == "decisions" and rows > 1 and architecture.skip != "residual":
         moves = {Slot(last, name, h): written[h : h + 1] for h in range(architecture.heads)}
         moves[CONSTANT] = -np.ones((1, 1, 1))
         blocks.append(GeneratorBlock("output scaling", f"layer {last}", moves))

@@ -1,0 +1,185 @@
+"""`neuromanifold fiber`: weights with the same function."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.cli.options import Force, Json, Seed
+from neuromanifold.cli.output import print_json, print_lines, progress
+
+if TYPE_CHECKING:
+    from neuromanifold.networks.weights import Weights
+
+First = Annotated[Path, Parameter(help="a weights file")]
+Second = Annotated[Path, Parameter(help="another weights file")]
+Folder = Annotated[Path, Parameter(help="the folder for the weights files")]
+
+
+def same(first: First, second: Second, *, seed: Seed = 0, json: Json = False) -> int:
+    """Say whether two weights files have the same function, and why or where not.
+
+    Exits with 1 when they are different.
+
+    Example: neuromanifold fiber same a.safetensors b.safetensors
+    """
+    from neuromanifold.fibers.same import same_function
+    from neuromanifold.networks.files import load_weights
+
+    comparison = same_function(load_weights(first), load_weights(second), seed=seed)
+    if json:
+        print_json(comparison.to_dict())
+    else:
+        print_lines(str(comparison))
+    return 1 if comparison.verdict == "different" else 0
+
+
+def transport(
+    first: First,
+    second: Second,
+    *,
+    out: Annotated[Path | None, Parameter(help="write the group element here")] = None,
+    force: Force = False,
+    json: Json = False,
+) -> int:
+    """Find the symmetry that carries one weights file to another.
+
+    Exits with 1 when no symmetry does.
+
+    Example: neuromanifold fiber transport a.safetensors b.safetensors --out g.safetensors
+    """
+    from neuromanifold.networks.files import check_writable, load_weights
+    from neuromanifold.symmetry.transport import transport as find
+
+    if out is not None:
+        check_writable(out, force=force)
+    found = find(load_weights(first), load_weights(second))
+    if out is not None and found.found:
+        found.element.save(out, force=force)
+    if json:
+        print_json({**found.to_dict(), "element": found.element.to_dict()})
+    else:
+        print_lines(str(found))
+    return 0 if found.found else 1
+
+
+def canonical(
+    file: First,
+    *,
+    out: Annotated[Path, Parameter(help="write the normal form here")],
+    form: Annotated[
+        str, Parameter(help="normal (one for each orbit) or balanced (Q Qᵀ = K Kᵀ, diagonal)")
+    ] = "normal",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write the normal form of weights, the same for all weights on one orbit.
+
+    Example: neuromanifold fiber canonical a.safetensors --out normal.safetensors
+    """
+    from neuromanifold.errors import ArgumentError
+    from neuromanifold.networks.files import check_writable, load_weights, save_weights
+    from neuromanifold.symmetry.balanced import balanced
+    from neuromanifold.symmetry.canonical import canonical_form
+    from neuromanifold.symmetry.fingerprint import fingerprint
+
+    if form not in ("normal", "balanced"):
+        raise ArgumentError(f"--form must be normal or balanced; got {form!r}")
+    check_writable(out, force=force)
+    weights = load_weights(file)
+    found = canonical_form(weights)
+    save_weights(found.weights if form == "normal" else balanced(weights), out, force=force)
+    mark = fingerprint(weights)
+    if json:
+        remarks = list(found.remarks)
+        print_json({"file": str(out), "form": form, "remarks": remarks, "fingerprint": mark.hash})
+    else:
+        print_lines(str(found), f"Fingerprint {mark.hash}. Written to {out} ({form} form).")
+
+
+def sample(
+    file: First,
+    *,
+    out_dir: Folder,
+    count: Annotated[int, Parameter(help="how many points")] = 1,
+    condition: Annotated[float, Parameter(help="largest condition of the group elements")] = 10.0,
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write random weights with the same function.
+
+    Example: neuromanifold fiber sample a.safetensors --count 3 --out-dir points
+    """
+    from neuromanifold.fibers.sample import sample_fiber
+    from neuromanifold.networks.files import load_weights
+
+    weights = load_weights(file)
+    found = sample_fiber(weights, count, seed=seed, condition=condition)
+    files = _save_all(found.points, out_dir, "point", force)
+    if json:
+        print_json({**found.to_dict(), "files": files})
+    else:
+        print_lines(str(found), *files)
+
+
+def walk(
+    first: First,
+    second: Second,
+    *,
+    out_dir: Annotated[Path | None, Parameter(help="write the points of the path here")] = None,
+    steps: Annotated[int, Parameter(help="steps of the path")] = 16,
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
+) -> int:
+    """Walk from one weights file to another along weights with the same function.
+
+    Exits with 1 when there is no such path.
+
+    Example: neuromanifold fiber walk a.safetensors b.safetensors --out-dir path
+    """
+    from neuromanifold.fibers.walk import walk as find
+    from neuromanifold.networks.files import load_weights
+
+    path = find(load_weights(first), load_weights(second), steps=steps, seed=seed)
+    files = [] if out_dir is None else _save_all(path.points, out_dir, "step", force)
+    if json:
+        print_json({**path.to_dict(), "files": files})
+    else:
+        print_lines(str(path), *files)
+    return 0 if path.points else 1
+
+
+def describe(file: First, *, json: Json = False) -> None:
+    """Describe all weights with the same function as a weights file.
+
+    Example: neuromanifold fiber describe a.safetensors
+    """
+    from neuromanifold.fibers.describe import describe_fiber
+    from neuromanifold.networks.files import load_weights
+
+    with progress("describing"):
+        description = describe_fiber(load_weights(file))
+    if json:
+        print_json(description.to_dict())
+    else:
+        print_lines(str(description))
+
+
+def _save_all(points: "Sequence[Weights]", folder: Path, name: str, force: bool) -> list[str]:
+    """Write the points as numbered weights files; all names are checked before the first."""
+    from neuromanifold.errors import FileFormatError
+    from neuromanifold.networks.files import check_writable, save_weights
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileFormatError(f"the folder {folder} cannot be made: {error.strerror}") from None
+    files = [folder / f"{name}-{number:03d}.safetensors" for number in range(len(points))]
+    for file in files:
+        check_writable(file, force=force)
+    for file, point in zip(files, points, strict=True):
+        save_weights(point, file, force=force)
+    return [str(file) for file in files]

@@ -1,0 +1,50 @@
+"""`neuromanifold identifiable`: does the function determine a quantity of the weights?"""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.architecture import Readout
+from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions, Prime, Seed
+from neuromanifold.cli.output import print_json, print_lines, progress
+
+
+def identifiable(
+    quantity: Annotated[
+        str, Parameter(help="A.0[0,1,2], V.0[…], M.1[i,j], L[i,j], norm(A.0), x/y")
+    ],
+    /,
+    network: NetworkOptions = DEFAULT_NETWORK,
+    *,
+    readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits",
+    seed: Seed = 0,
+    prime: Prime = None,
+    json: Json = False,
+) -> None:
+    """Say whether the network's function determines a quantity of its weights, locally.
+
+    Quantities: an entry layers.0.query[head,row,column] of a tensor, A.0[head,row,column] of an
+    attention matrix, V.0[…] of a value map, M.1[row,column] or L[row,column] of the virtual
+    weights, norm(A.0) for a squared norm, and a ratio x/y of two of these. Layers count from 0.
+
+    Example: neuromanifold identifiable "A.0[0,0,1]/A.0[0,1,0]" --widths 3,2 --ranks 2 --tokens 3
+    """
+    from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+    from neuromanifold.dimension.identifiable import identifiable as decide
+    from neuromanifold.dimension.quantity import parse_quantity
+
+    architecture = network.architecture()
+    name, function = parse_quantity(quantity, architecture)
+    with progress("computing ranks"):
+        answer = decide(
+            architecture,
+            function,
+            seed=seed,
+            prime=prime or DEFAULT_PRIME,
+            readout=readout,
+            name=name,
+        )
+    if json:
+        print_json(answer.to_dict())
+    else:
+        print_lines(str(answer))

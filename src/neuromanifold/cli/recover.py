@@ -1,0 +1,60 @@
+"""`neuromanifold recover`: from a black box back to weights, compared with the truth."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.cli.options import Force, Json, Seed
+from neuromanifold.cli.output import print_json, print_lines, progress
+
+
+def recover(
+    file: Annotated[Path, Parameter(help="a weights file, used as a black box")],
+    *,
+    out: Annotated[Path | None, Parameter(help="write the recovered weights here")] = None,
+    max_calls: Annotated[int | None, Parameter(help="the most calls of the black box")] = None,
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
+) -> int:
+    """Recover weights from the function of a weights file alone, and compare them with the file.
+
+    Exits with 1 when the recovered weights are not on the file's fiber.
+
+    Example: neuromanifold recover w.safetensors --out found.safetensors
+    """
+    from neuromanifold.fibers.same import same_function
+    from neuromanifold.networks.files import check_writable, load_weights, save_weights
+    from neuromanifold.recovery.oracle import network_oracle
+    from neuromanifold.recovery.recover import MAX_CALLS
+    from neuromanifold.recovery.recover import recover as find
+
+    if out is not None:
+        check_writable(out, force=force)
+    truth = load_weights(file)
+    with progress("recovering"):
+        found = find(
+            network_oracle(truth), truth.architecture, seed=seed, max_calls=max_calls or MAX_CALLS
+        )
+    comparison = None if found.weights is None else same_function(truth, found.weights)
+    if out is not None and found.weights is not None:
+        save_weights(found.weights, out, force=force)
+    if json:
+        print_json(
+            {
+                "verdict": found.verdict,
+                "reason": found.reason,
+                "method": found.method,
+                "calls": found.calls,
+                "seed": found.seed,
+                "fit_error": None if found.fit_error is None else float(found.fit_error),
+                "fresh_inputs": found.fresh_inputs,
+                "alternatives": len(found.alternatives),
+                "conditions": dict(found.conditions),
+                "comparison": comparison and comparison.to_dict(),
+            }
+        )
+    else:
+        print_lines(str(found), *([str(comparison)] if comparison else []))
+    return 1 if comparison is not None and comparison.verdict == "different" else 0
