@@ -9,10 +9,6 @@ from typing import Literal
 Topic = Literal["exact", "fibers", "paper"]
 
 PENDING: dict[str, Topic] = {
-    "thm-3.2": "fibers",
-    "lemma-3.5": "fibers",
-    "thm-3.7": "fibers",
-    "thm-3.9": "fibers",
     "fig-1": "paper",
     "fig-2": "paper",
     "fig-3": "paper",

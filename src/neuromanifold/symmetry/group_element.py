@@ -1,0 +1,193 @@
+"""`GroupElement`: one element of every family at once, and the group they form.
+
+The element (C, D, B, λ, σ) of key-query C, value-output D, inter-layer B, scaling λ and head
+permutation σ acts as
+
+    C · D · λ · B · σ,    σ first.
+
+All but σ commute with each other. Since σ puts head σ(h) at place h, σ C = C[σ] σ, where C[σ]
+holds C_σ(h) at place h; so the product of two elements is, family by family,
+
+    (C, D, B, λ, σ) (C', D', B', λ', σ') = (C C'[σ], D D'[σ], B B', λ λ'[σ], σ σ').
+
+Head mixing is left out: it acts on the products A and V, not on their factors, and where the ranks
+bind it is no group (head-mixing).
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArchitectureError, FileFormatError
+from neuromanifold.networks.files import write_file
+from neuromanifold.networks.weights import Weights
+from neuromanifold.symmetry.family import Element, Family
+from neuromanifold.symmetry.head_permutation import HeadPermutation
+from neuromanifold.symmetry.inter_layer import InterLayer
+from neuromanifold.symmetry.key_query import KeyQuery
+from neuromanifold.symmetry.scaling import Scaling
+from neuromanifold.symmetry.value_output import ValueOutput
+
+PARTS: dict[str, Family] = {
+    "head_permutation": HeadPermutation(),
+    "inter_layer": InterLayer(),
+    "scaling": Scaling(),
+    "value_output": ValueOutput(),
+    "key_query": KeyQuery(),
+}
+"""The families in the order in which they act."""
+
+_PER_HEAD = ("scaling", "value_output", "key_query")
+_HEADER = "architecture"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupElement:
+    """An element of the group of all families together; a family that does not hold has ().
+
+    Attributes:
+        architecture: the network whose weights it acts on.
+        head_permutation: σ for each layer, shape (H,).
+        inter_layer: C_1, …, C_{l-1}, between layers.
+        scaling: λ for each layer, shape (H,).
+        value_output: D for each layer, shape (H, v, v).
+        key_query: C for each layer, shape (H, a, a).
+    """
+
+    architecture: Architecture
+    head_permutation: Element = field(default=())
+    inter_layer: Element = field(default=())
+    scaling: Element = field(default=())
+    value_output: Element = field(default=())
+    key_query: Element = field(default=())
+
+    @classmethod
+    def identity(cls, architecture: Architecture) -> "GroupElement":
+        """The neutral element."""
+        return cls(
+            architecture,
+            **{
+                name: family.identity(architecture)
+                for name, family in PARTS.items()
+                if family.holds_for(architecture)
+            },
+        )
+
+    @classmethod
+    def random(
+        cls, architecture: Architecture, generator: np.random.Generator, condition: float = 10.0
+    ) -> "GroupElement":
+        """A random element whose matrices have condition number at most `condition`."""
+        return cls(
+            architecture,
+            **{
+                name: family.random(architecture, generator, condition)
+                for name, family in PARTS.items()
+                if family.holds_for(architecture)
+            },
+        )
+
+    def act(self, weights: Weights) -> Weights:
+        """The weights moved by this element; their function stays."""
+        for name, family in PARTS.items():
+            element = getattr(self, name)
+            if element:
+                weights = family.act(element, weights)
+        return weights
+
+    def compose(self, second: "GroupElement") -> "GroupElement":
+        """The element that acts like `second` and then like this one."""
+        parts = {}
+        for name, family in PARTS.items():
+            g, h = getattr(self, name), getattr(second, name)
+            if name in _PER_HEAD and self.head_permutation:
+                h = tuple(
+                    part[order] for part, order in zip(h, self.head_permutation, strict=False)
+                )
+            parts[name] = family.compose(g, h) if g else ()
+        return GroupElement(self.architecture, **parts)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The names of the families that hold, in the order in which they act."""
+        return tuple(family.name for name, family in PARTS.items() if getattr(self, name))
+
+    @property
+    def condition(self) -> float:
+        """The largest condition number among the matrices."""
+        matrices = (*self.inter_layer, *self.value_output, *self.key_query)
+        return max((float(np.linalg.cond(part).max()) for part in matrices), default=1.0)
+
+    def component(self) -> tuple[str, ...]:
+        """Why no path in the group leads to the identity: empty in the identity component.
+
+        GL_n over the reals has two components, told apart by the sign of the determinant.
+        """
+        reasons = []
+        for i, order in enumerate(self.head_permutation):
+            if not np.array_equal(order, np.arange(len(order))):
+                reasons.append(f"the heads of layer {i} are permuted")
+        for i, factors in enumerate(self.scaling):
+            reasons += [
+                f"the scaling of layer {i} head {h} is negative"
+                for h, factor in enumerate(factors)
+                if factor < 0
+            ]
+        for i, C in enumerate(self.inter_layer):
+            if np.linalg.det(C) < 0:
+                reasons.append(f"the matrix between layers {i} and {i + 1} has determinant < 0")
+        for name in ("value_output", "key_query"):
+            for i, C in enumerate(getattr(self, name)):
+                reasons += [
+                    f"the {PARTS[name].name} matrix of layer {i} head {h} has determinant < 0"
+                    for h, sign in enumerate(np.linalg.slogdet(C).sign)
+                    if sign < 0
+                ]
+        return tuple(reasons)
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form: nested lists of numbers."""
+        parts = {name: [part.tolist() for part in getattr(self, name)] for name in PARTS}
+        return {_HEADER: self.architecture.to_dict(), **parts}
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a safetensors file with tensors `key_query.0`, …; replace one only with `force`."""
+        tensors = {
+            f"{name}.{i}": np.ascontiguousarray(part)
+            for name in PARTS
+            for i, part in enumerate(getattr(self, name))
+        }
+        header = {_HEADER: self.architecture.to_json()}
+        write_file(path, safetensors.numpy.save(tensors, metadata=header), force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "GroupElement":
+        """Read a file that `save` wrote; names and shapes are checked."""
+        path = Path(path)
+        try:
+            with safetensors.safe_open(path, framework="numpy") as file:
+                architecture = Architecture.from_json((file.metadata() or {})[_HEADER])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (safetensors.SafetensorError, OSError, ArchitectureError, KeyError) as error:
+            raise FileFormatError(
+                f"{path} is not a file with a group element ({error}); write it with "
+                "`neuromanifold fiber transport`"
+            ) from None
+        parts: dict[str, Element] = {}
+        wanted = cls.identity(architecture)
+        for name in PARTS:
+            shapes = [part.shape for part in getattr(wanted, name)]
+            found = [tensors.pop(f"{name}.{i}", np.empty(0)) for i in range(len(shapes))]
+            if [part.shape for part in found] != shapes:
+                raise FileFormatError(
+                    f"{path}: {name} of {architecture.name} must have arrays of shapes {shapes}; "
+                    f"got {[part.shape for part in found]}"
+                )
+            parts[name] = tuple(found)
+        if tensors:
+            raise FileFormatError(f"{path} holds {min(tensors)}, which is no part of an element")
+        return cls(architecture, **parts)

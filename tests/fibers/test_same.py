@@ -1,0 +1,261 @@
+"""Whether two weights have the same function: right in every case, with its evidence."""
+
+import numpy as np
+import pytest
+
+from architectures import ARCHITECTURES
+from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArgumentError, WeightsError
+from neuromanifold.fibers.pairs import swapped
+from neuromanifold.fibers.same import same_function
+from neuromanifold.networks.attention import attention
+from neuromanifold.networks.weights import Weights, random_weights, unflatten
+from neuromanifold.symmetry.group_element import GroupElement
+from neuromanifold.symmetry.head_mixing import HeadMixing
+from neuromanifold.symmetry.head_permutation import HeadPermutation
+
+NETWORKS = ARCHITECTURES[::3]
+several_networks = pytest.mark.parametrize("architecture", NETWORKS, ids=str)
+LAYER = Architecture(widths=(3, 4), ranks=(2,), tokens=2)
+DEEP = Architecture(widths=(3, 3, 3), ranks=(2, 2), tokens=3)
+
+
+def gauge(weights, seed, condition=1e3):
+    generator = np.random.default_rng(1000 + seed)
+    return GroupElement.random(weights.architecture, generator, condition).act(weights)
+
+
+def perturbed(weights, seed, size=1e-6):
+    vector = weights.flatten()
+    noise = np.random.default_rng(seed).standard_normal(len(vector))
+    return unflatten(weights.architecture, vector * (1 + size * noise))
+
+
+def with_tensors(weights, i, **tensors):
+    layers = [dict(layer.tensors()) for layer in weights.layers]
+    layers[i] |= tensors
+    return Weights.from_tensors(weights.architecture, layers)
+
+
+def check_orbit_and_neighbours(architecture, seed):
+    weights = random_weights(architecture, seed)
+    moved = gauge(weights, seed)
+    assert same_function(weights, moved).verdict == "same"
+    assert same_function(weights, random_weights(architecture, seed + 500)).verdict == "different"
+    assert same_function(weights, perturbed(moved, seed)).verdict == "different"
+    assert same_function(weights, perturbed(weights, seed)).verdict == "different"
+
+
+@pytest.mark.statement("eq-6")
+@several_networks
+def test_moved_weights_are_the_same_and_changed_ones_different(architecture):
+    check_orbit_and_neighbours(architecture, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
+def test_moved_weights_are_the_same_and_changed_ones_different_for_fifty_seeds(architecture):
+    for seed in range(50):
+        check_orbit_and_neighbours(architecture, seed)
+
+
+def test_same_comes_with_the_transport_and_different_with_a_witness():
+    weights = random_weights(DEEP, 0)
+    same = same_function(weights, gauge(weights, 0))
+    assert same.transport is not None
+    assert same.transport.found
+    assert same.witness is None
+    assert "a symmetry carries one to the other" in str(same)
+    other = random_weights(DEEP, 1)
+    different = same_function(weights, other)
+    assert different.witness is not None
+    X = different.witness.input.astype(np.float32)
+    for w, output in ((weights, different.witness.first), (other, different.witness.second)):
+        low = unflatten(DEEP, w.flatten().astype(np.float32))
+        np.testing.assert_allclose(attention(low, X), output, rtol=1e-3, atol=1e-4)
+    assert different.error > different.bound > different.tolerance
+    assert "M_" in different.reason or "L" in different.reason
+
+
+def test_the_json_form_has_the_documented_keys():
+    weights = random_weights(LAYER, 0)
+    found = same_function(weights, random_weights(LAYER, 1)).to_dict()
+    assert {"verdict", "reason", "error", "tolerance", "witness"} <= found.keys()
+    assert found["verdict"] == "different"
+
+
+def rank_one(seed):
+    """One layer with A and V of rank one, keys and queries of rank two where possible."""
+    generator = np.random.default_rng(seed)
+    k, q, v = generator.standard_normal((3, 3))
+    h = generator.standard_normal(4)
+    tensors = {
+        "key": np.stack([k, np.zeros(3)])[None],
+        "query": np.stack([q, generator.standard_normal(3)])[None],
+        "value": np.outer(h, v)[None],
+    }
+    return Weights.from_tensors(LAYER, [tensors])
+
+
+@pytest.mark.statement("thm-3.2")
+@pytest.mark.parametrize("seed", range(50))
+def test_the_rank_one_swap_is_the_same_function_for_its_own_reason(seed):
+    weights = rank_one(seed)
+    answer = same_function(weights, gauge(swapped(weights), seed, 100.0))
+    assert (answer.verdict, answer.statement) == ("same", "thm-3.2")
+    assert "swapped" in answer.reason
+
+
+@pytest.mark.statement("thm-3.2")
+def test_the_swap_of_factors_is_no_symmetry_when_a_rank_is_two():
+    """Just outside: V of rank two, the factors of its first part swapped with those of A."""
+    weights = rank_one(0)
+    extra = np.outer(np.ones(4), [1.0, -1.0, 0.5])
+    other = swapped(weights)
+    first = with_tensors(weights, 0, value=weights.layers[0].value + extra)
+    second = with_tensors(other, 0, value=other.layers[0].value + extra)
+    assert same_function(first, second).verdict == "different"
+
+
+@pytest.mark.statement("thm-3.2")
+@pytest.mark.parametrize("seed", range(50))
+def test_zero_layers_are_the_same_whatever_the_rest_is(seed):
+    first = random_weights(DEEP, seed)
+    second = random_weights(DEEP, seed + 1)
+    first = with_tensors(first, seed % 2, key=np.zeros((1, 2, 3)))
+    second = with_tensors(second, 1, value=np.zeros((1, 3, 3)))
+    answer = same_function(first, second)
+    assert (answer.verdict, answer.reason) == ("same", "both functions are zero")
+    assert same_function(first, random_weights(DEEP, seed)).verdict == "different"
+
+
+def test_a_form_that_cancels_is_a_zero_function():
+    layer = random_weights(LAYER, 0)
+    null = np.linalg.svd(layer.layers[0].key[0])[2][2]
+    K = layer.layers[0].key.copy()
+    K[0, 1] = K[0, 0] / 3
+    Q = np.stack([null, -3 * null])[None]
+    cancelled = with_tensors(layer, 0, key=K, query=Q)
+    zero = with_tensors(layer, 0, value=np.zeros((1, 4, 3)))
+    assert same_function(cancelled, zero).reason == "both functions are zero"
+
+
+@pytest.mark.statement("thm-3.9")
+def test_softmax_with_zero_scores_is_not_zero_and_tells_the_values_apart():
+    architecture = Architecture(widths=(3, 3), ranks=(2,), tokens=2, attention="softmax")
+    weights = with_tensors(random_weights(architecture, 0), 0, key=np.zeros((1, 2, 3)))
+    doubled = with_tensors(weights, 0, value=2 * weights.layers[0].value)
+    assert same_function(weights, doubled).verdict == "different"
+    without = with_tensors(weights, 0, value=np.zeros((1, 3, 3)))
+    other = with_tensors(random_weights(architecture, 1), 0, value=np.zeros((1, 3, 3)))
+    assert same_function(without, other).verdict == "same"
+
+
+@pytest.mark.parametrize("attention_kind", ["lightning", "softmax"])
+@pytest.mark.parametrize("seed", range(3))
+def test_permuted_heads_are_the_same(attention_kind, seed):
+    architecture = Architecture(
+        widths=(4, 4, 3), ranks=(2, 2), tokens=3, heads=3, attention=attention_kind
+    )
+    weights = random_weights(architecture, seed)
+    order = (np.array([2, 0, 1]), np.array([1, 0, 2]))
+    answer = same_function(weights, HeadPermutation().act(order, weights))
+    assert answer.verdict == "same"
+    assert answer.transport is not None
+    np.testing.assert_array_equal(answer.transport.element.head_permutation, order)
+
+
+@pytest.mark.statement("head-mixing")
+def test_mixed_heads_are_the_same_for_their_own_reason():
+    architecture = Architecture(widths=(3, 3), ranks=(3,), tokens=3, heads=2)
+    weights, mixing = random_weights(architecture, 0), HeadMixing()
+    g = mixing.random(architecture, np.random.default_rng(0))
+    answer = same_function(weights, mixing.act(g, weights))
+    assert (answer.verdict, answer.statement) == ("same", "head-mixing")
+
+
+def test_behind_a_rank_one_layer_skew_parts_do_not_count():
+    architecture = Architecture(widths=(3, 3, 3), ranks=(1, 3), tokens=3)
+    weights = random_weights(architecture, 0)
+    A = weights.layers[1].key[0].T @ weights.layers[1].query[0]
+    skew = np.array([[0, 1, -2], [-1, 0, 3], [2, -3, 0.0]])
+    plain = with_tensors(weights, 1, key=np.eye(3)[None], query=A[None])
+    turned = with_tensors(weights, 1, key=np.eye(3)[None], query=(A + skew)[None])
+    answer = same_function(plain, turned)
+    assert (answer.verdict, answer.statement) == ("same", "all-widths")
+    full = Architecture(widths=(3, 3, 3), ranks=(3, 3), tokens=3)
+    first = random_weights(full, 0).layers[0]
+    pair = [Weights((first, w.layers[1]), full) for w in (plain, turned)]
+    assert same_function(*pair).verdict == "different"
+
+
+@pytest.mark.statement("eq-8")
+@pytest.mark.parametrize("attention_kind", ["lightning", "softmax"])
+def test_what_virtual_weights_do_not_see_does_not_count(attention_kind):
+    architecture = Architecture(widths=(2, 4, 2), ranks=(2, 2), tokens=3, attention=attention_kind)
+    weights = random_weights(architecture, 0)
+    unseen = np.linalg.svd(weights.layers[0].value[0])[0][:, 2:]
+    change = np.random.default_rng(0).standard_normal((2, 2)) @ unseen.T
+    other = with_tensors(weights, 1, value=weights.layers[1].value + change)
+    answer = same_function(weights, other)
+    assert answer.verdict == "same"
+    assert answer.statement == ("eq-13" if attention_kind == "lightning" else "eq-8")
+
+
+def test_networks_of_other_ranks_can_be_compared():
+    narrow = random_weights(LAYER, 0)
+    wide = Architecture(widths=(3, 4), ranks=(3,), tokens=2)
+    padded = {
+        name: np.pad(T, ((0, 0), (0, 1), (0, 0))) if name != "value" else T
+        for name, T in narrow.layers[0].tensors().items()
+    }
+    answer = same_function(narrow, Weights.from_tensors(wide, [padded]))
+    assert (answer.verdict, answer.statement) == ("same", "eq-13")
+
+
+@pytest.mark.parametrize("architecture", [LAYER, DEEP, ARCHITECTURES[15]], ids=str)
+@pytest.mark.parametrize("seed", range(2))
+def test_float32_weights_are_compared_within_their_precision(architecture, seed):
+    weights = random_weights(architecture, seed)
+    moved = gauge(weights, seed, 10.0)
+    low = [unflatten(architecture, w.flatten().astype(np.float32)) for w in (weights, moved)]
+    answer = same_function(*low)
+    assert answer.verdict == "same"
+    assert answer.tolerance > 1e-7
+    changed = perturbed(low[1], seed, 1e-3)
+    low_changed = unflatten(architecture, changed.flatten().astype(np.float32))
+    assert same_function(low[0], low_changed).verdict == "different"
+
+
+def test_a_difference_near_rounding_is_undecided_between_two_numbers():
+    weights = random_weights(LAYER, 0)
+    tolerance = same_function(weights, perturbed(weights, 0)).tolerance
+    size = 3 * tolerance * 1e-6 / same_function(weights, perturbed(weights, 0)).error
+    answer = same_function(weights, perturbed(weights, 0, size))
+    assert answer.verdict == "undecided"
+    assert answer.tolerance < answer.error < answer.bound
+    assert "Undecided" in str(answer)
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        (Architecture(widths=(4, 4), ranks=(2,), tokens=2), "input width 3 and 4"),
+        (Architecture(widths=(3, 3), ranks=(2,), tokens=2), "output width 4 and 3"),
+        (Architecture(widths=(3, 4), ranks=(2,), tokens=3), "tokens 2 and 3"),
+        (
+            Architecture(widths=(3, 4), ranks=(2,), tokens=2, attention="softmax"),
+            "attention lightning and softmax",
+        ),
+        (Architecture(widths=(3, 4), ranks=(2,), tokens=2, mask="causal"), "mask none and causal"),
+    ],
+)
+def test_functions_of_different_kinds_are_refused(other, name):
+    with pytest.raises(ArgumentError, match=f"functions of the same kind were wanted; got {name}"):
+        same_function(random_weights(LAYER, 0), random_weights(other, 0))
+
+
+def test_entries_that_are_not_finite_are_refused():
+    wrong = with_tensors(random_weights(LAYER, 0), 0, value=np.full((1, 4, 3), np.nan))
+    with pytest.raises(WeightsError, match=r"layers\.0\.value has entries that are NaN"):
+        same_function(random_weights(LAYER, 0), wrong)

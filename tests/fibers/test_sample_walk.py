@@ -1,0 +1,145 @@
+"""Points of a fiber and paths along it."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from architectures import ARCHITECTURES
+from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArgumentError
+from neuromanifold.fibers.deviation import function_deviation
+from neuromanifold.fibers.sample import sample_fiber
+from neuromanifold.fibers.walk import walk
+from neuromanifold.networks.weights import random_weights
+from neuromanifold.symmetry.group_element import GroupElement
+
+DEEP = Architecture(widths=(4, 2, 3), ranks=(2, 2), tokens=3)
+LAYER = Architecture(widths=(3, 3), ranks=(2,), tokens=2)
+
+
+@pytest.mark.statement("eq-6")
+@pytest.mark.parametrize("architecture", ARCHITECTURES[1::5], ids=str)
+def test_samples_have_the_function_and_are_different_weights(architecture):
+    weights = random_weights(architecture, 0)
+    found = sample_fiber(weights, 3, seed=1)
+    assert found.deviation <= 1e-9
+    measured = max(function_deviation(weights, point, seed=7) for point in found.points)
+    assert measured <= 1e-9
+    vectors = [weights.flatten(), *(point.flatten() for point in found.points)]
+    for i, one in enumerate(vectors):
+        for other in vectors[:i]:
+            assert np.linalg.norm(one - other) > 1e-3 * np.linalg.norm(one)
+
+
+def test_samples_are_repeated_by_their_seed():
+    weights = random_weights(DEEP, 0)
+    one, again, other = (sample_fiber(weights, 1, seed=s).points[0] for s in (3, 3, 4))
+    np.testing.assert_array_equal(one.flatten(), again.flatten())
+    assert not np.array_equal(one.flatten(), other.flatten())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"count": 0}, "count must be at least 1; got 0"),
+        ({"count": 1, "condition": 0.5}, "condition must be at least 1 and finite; got 0.5"),
+    ],
+)
+def test_a_sample_of_nothing_is_refused(arguments, text):
+    with pytest.raises(ArgumentError, match=text):
+        sample_fiber(random_weights(LAYER, 0), **arguments)
+
+
+def connected(architecture, seed, condition=100.0):
+    """A random element of the identity component: squares of the matrices of a random one."""
+    g = GroupElement.random(architecture, np.random.default_rng(seed), condition**0.5)
+    still = tuple(np.arange(len(order)) for order in g.head_permutation)
+    g = GroupElement(
+        architecture,
+        head_permutation=still,
+        inter_layer=g.inter_layer,
+        scaling=g.scaling,
+        value_output=g.value_output,
+        key_query=g.key_query,
+    )
+    return g.compose(g)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES[::5], ids=str)
+def test_the_function_is_constant_along_a_path(architecture):
+    weights = random_weights(architecture, 0)
+    target = connected(architecture, 0).act(weights)
+    path = walk(weights, target, steps=6)
+    assert path.obstruction is None
+    assert len(path.points) == 7
+    np.testing.assert_array_equal(path.points[0].flatten(), weights.flatten())
+    np.testing.assert_array_equal(path.points[-1].flatten(), target.flatten())
+    assert max(function_deviation(weights, p, seed=9) for p in path.points) <= 1e-9
+    assert path.deviation <= 1e-9
+
+
+def test_a_path_with_more_steps_has_smaller_ones():
+    weights = random_weights(DEEP, 0)
+    target = connected(DEEP, 0, 10.0).act(weights)
+    jumps = []
+    for steps in (8, 64):
+        points = [p.flatten() for p in walk(weights, target, steps=steps).points]
+        jumps.append(max(np.linalg.norm(b - a) for a, b in pairwise(points)))
+    assert jumps[1] < jumps[0] / 4
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"key_query": (np.diag([1.0, -1.0])[None],)}, "key-query matrix of layer 0 head 0"),
+        ({"scaling": (np.array([-1.0]),)}, "the scaling of layer 0 head 0 is negative"),
+    ],
+)
+def test_another_component_is_named(change, text):
+    weights = random_weights(LAYER, 0)
+    target = GroupElement(LAYER, **change).act(weights)
+    path = walk(weights, target)
+    assert path.points == ()
+    assert text in str(path)
+    assert "the only symmetry between them lies in another component" in str(path)
+
+
+def test_spare_keys_let_a_path_go_round_the_determinant():
+    architecture = Architecture(widths=(2, 2), ranks=(4,), tokens=2)
+    weights = random_weights(architecture, 0)
+    reflection = GroupElement(architecture, key_query=(np.diag([1.0, 1, 1, -1])[None],))
+    path = walk(weights, reflection.act(weights))
+    assert path.obstruction is None
+    assert path.deviation <= 1e-9
+
+
+@pytest.mark.parametrize("attention", ["lightning", "softmax"])
+def test_unseen_coordinates_let_a_path_go_round_the_determinant(attention):
+    architecture = Architecture((2, 4, 2), (2, 2), 3, attention)
+    weights = random_weights(architecture, 0)
+    reflection = GroupElement(architecture, inter_layer=(np.diag([1.0, 1, 1, -1]),))
+    target = reflection.act(weights)
+    path = walk(weights, target, steps=10)
+    assert path.obstruction is None
+    assert len(path.points) == 11
+    np.testing.assert_array_equal(path.points[-1].flatten(), target.flatten())
+    assert max(function_deviation(weights, p, seed=9) for p in path.points) <= 1e-9
+    vectors = [p.flatten() for p in walk(weights, target, steps=90).points]
+    assert max(np.linalg.norm(b - a) for a, b in pairwise(vectors)) <= 0.2
+
+
+def test_a_layer_without_unseen_coordinates_keeps_the_obstruction():
+    target = GroupElement(DEEP, inter_layer=(np.diag([1.0, -1.0]),)).act(random_weights(DEEP, 0))
+    path = walk(random_weights(DEEP, 0), target)
+    assert "the matrix between layers 0 and 1 has determinant < 0" in str(path)
+
+
+def test_weights_of_different_functions_have_no_path():
+    path = walk(random_weights(DEEP, 0), random_weights(DEEP, 1))
+    assert "no symmetry carries one to the other" in str(path)
+
+
+def test_a_path_of_no_steps_is_refused():
+    with pytest.raises(ArgumentError, match="at least one step; got 0"):
+        walk(random_weights(LAYER, 0), random_weights(LAYER, 0), steps=0)
