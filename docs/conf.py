@@ -43,6 +43,6 @@ napoleon_use_ivar = True  # attributes of a class as a list, not as members docu
 html_theme = "furo"
 html_title = "neuromanifold"
 html_static_path = ["_static"]
-html_css_files = ["mathematics.css"]
+html_css_files = ["pages.css"]
 html_math_renderer = "mathml"  # readable without a network
 html_show_sphinx = False

@@ -52,7 +52,7 @@ class StatementsDirective(SphinxDirective):
 
     def section(self, statement: Statement, code: list[Path], tests: list[Path]) -> nodes.section:
         label = f"statement-{statement.id}"
-        section = nodes.section(ids=[nodes.make_id(label)], names=[label])
+        section = nodes.section(ids=[nodes.make_id(label)], names=[label], classes=["statement"])
         section += nodes.title("", f"{statement.id}: {statement.title}")
         section += nodes.paragraph("", statement.claim)
         section += self.facts(statement, code, tests)
@@ -61,8 +61,9 @@ class StatementsDirective(SphinxDirective):
 
     def facts(self, statement: Statement, code: list[Path], tests: list[Path]) -> nodes.field_list:
         fields = nodes.field_list()
-        fields += _field("Kind and status", [_text(f"{statement.kind}, {statement.status}")])
-        fields += _field("Source", [_text(statement.source)])
+        status = "no claim" if statement.status == "none" else statement.status
+        fields += _field("Source", [_text(f"{statement.source} ({statement.kind})")])
+        fields += _field("Status", [_text(status)])
         if statement.hypotheses:
             needs = "; ".join(hypothesis.text for hypothesis in statement.hypotheses)
             fields += _field("Needs", [_text(needs)])
