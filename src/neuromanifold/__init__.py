@@ -23,7 +23,14 @@ _HOME = {
     "estimate": "neuromanifold.dimension.numeric",
     "explain": "neuromanifold.dimension.ledger",
     "identifiable": "neuromanifold.dimension.identifiable",
+    "same_function": "neuromanifold.fibers.same",
+    "describe_fiber": "neuromanifold.fibers.describe",
+    "sample_fiber": "neuromanifold.fibers.sample",
+    "walk": "neuromanifold.fibers.walk",
+    "transport": "neuromanifold.symmetry.transport",
+    "canonical_form": "neuromanifold.symmetry.canonical",
     "classify": "neuromanifold.geometry.classify",
+    "recover": "neuromanifold.recovery.recover",
 }
 
 __all__ = ["__version__", *_HOME]

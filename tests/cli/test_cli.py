@@ -201,6 +201,124 @@ def test_a_function_of_the_users_own_is_certified_and_verified(capsys, tmp_path)
         assert not refused.exists()
 
 
+@pytest.fixture
+def two_points(capsys, tmp_path):
+    """A weights file, a file on its fiber and a file with another function."""
+    first, other = tmp_path / "a.safetensors", tmp_path / "c.safetensors"
+    run(capsys, "weights", "init", *NETWORK, "--seed", "1", "--out", str(first))
+    run(capsys, "weights", "init", *NETWORK, "--seed", "2", "--out", str(other))
+    code, _, _ = run(capsys, "fiber", "sample", str(first), "--out-dir", str(tmp_path / "points"))
+    assert code == 0
+    return str(first), str(tmp_path / "points" / "point-000.safetensors"), str(other)
+
+
+def test_fiber_same_in_the_agreed_form(capsys, two_points):
+    first, moved, other = two_points
+    for second, verdict, code in ((moved, "same", 0), (other, "different", 1)):
+        found, out, _ = run(capsys, "fiber", "same", first, second, "--json")
+        answer = json.loads(out)
+        assert (found, answer["verdict"]) == (code, verdict)
+        assert {"verdict", "reason", "error", "tolerance", "witness"} <= set(answer)
+        assert (answer["witness"] is None) == (verdict == "same")
+        assert run(capsys, "fiber", "same", first, second)[0] == code
+
+
+def test_fiber_transport_and_walk_lead_from_one_to_the_other(capsys, two_points, tmp_path):
+    first, moved, other = two_points
+    element = tmp_path / "g.safetensors"
+    code, out, _ = run(capsys, "fiber", "transport", first, moved, "--out", str(element), "--json")
+    assert code == 0
+    assert json.loads(out)["residual"] < 1e-9
+    assert element.exists()
+    code, out, _ = run(capsys, "fiber", "transport", first, other, "--out", str(tmp_path / "no"))
+    assert code == 1
+    assert not (tmp_path / "no").exists()
+    code, out, _ = run(capsys, "fiber", "walk", first, first, "--steps", "2", "--json")
+    assert code == 0
+    assert json.loads(out)["steps"] == 2
+
+
+def test_fiber_canonical_is_the_same_file_for_both(capsys, two_points, tmp_path):
+    first, moved, _ = two_points
+    forms, marks = [], []
+    for number, file in enumerate((first, moved)):
+        out = tmp_path / f"normal-{number}"
+        code, printed, _ = run(capsys, "fiber", "canonical", file, "--out", str(out), "--json")
+        assert code == 0
+        marks.append(json.loads(printed)["fingerprint"])
+        forms.append(load_weights(out).flatten())
+    assert marks[0] == marks[1]
+    assert abs(forms[0] - forms[1]).max() < 1e-8
+    balanced = str(tmp_path / "balanced")
+    assert run(capsys, "fiber", "canonical", first, "--out", balanced, "--form", "balanced")[0] == 0
+    assert run(capsys, "fiber", "canonical", first, "--out", balanced + "2", "--form", "x")[0] == 2
+
+
+def test_fiber_describe_gives_the_statement_and_the_dimension(capsys, two_points):
+    code, out, _ = run(capsys, "fiber", "describe", two_points[0], "--json")
+    assert code == 0
+    assert json.loads(out)["statement"] == "thm-3.7"
+    assert "thm-3.7" in run(capsys, "fiber", "describe", two_points[0])[1]
+
+
+def test_recover_compares_with_the_truth(capsys, two_points, tmp_path):
+    out = tmp_path / "found.safetensors"
+    code, printed, _ = run(capsys, "recover", two_points[0], "--out", str(out), "--json")
+    answer = json.loads(printed)
+    assert code == 0
+    assert answer["verdict"] == "identified"
+    assert answer["comparison"]["verdict"] == "same"
+    assert answer["fit_error"] < 1e-6
+    assert load_weights(out).architecture == load_weights(two_points[0]).architecture
+
+
+def test_classify_in_the_agreed_form(capsys, tmp_path):
+    path = str(tmp_path / "layer")
+    run(
+        capsys, "weights", "init", "--widths", "3,2", "--ranks", "2", "--tokens", "3", "--out", path
+    )
+    code, out, _ = run(capsys, "classify", path, "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["differential_rank"] == {"AV": 14, "QKV": 13}
+    assert set(answer) == {
+        "rank_A", "rank_V", "critical", "boundary", "singular", "reasons", "differential_rank",
+        "fiber_points",
+    }  # fmt: skip
+    assert "smooth" in run(capsys, "classify", path)[1]
+
+
+def test_explain_adds_up_and_names_head_mixing(capsys):
+    heads = ["--widths", "3,3", "--ranks", "3", "--tokens", "3", "--heads", "2"]
+    code, out, _ = run(capsys, "explain", *heads, "--json")
+    answer = json.loads(out)
+    lines = {line["name"]: line["dimension"] for line in answer["lines"]}
+    assert code == 0
+    assert sum(lines.values()) == answer["parameters"] == 54
+    assert lines["head mixing"] == 2
+    assert answer["unexplained"] == 0
+    wide = ["--widths", "2,4,2", "--ranks", "2,2", "--tokens", "3"]
+    assert "Directions that no symmetry group explains" in run(capsys, "explain", *wide)[1]
+
+
+def test_identifiable_says_which_symmetry_moves_a_quantity(capsys):
+    layer = ["--widths", "3,2", "--ranks", "2", "--tokens", "3"]
+    code, out, _ = run(capsys, "identifiable", "layers.0.query[0,0,1]", *layer, "--json")
+    answer = json.loads(out)
+    assert (code, answer["identifiable"]) == (0, "no")
+    assert "key-query" in answer["moved_by"]
+    code, out, _ = run(capsys, "identifiable", "A.0[0,0,1]/A.0[0,1,0]", *layer, "--json")
+    assert json.loads(out)["identifiable"] == "yes"
+
+
+def test_dim_estimates_in_the_agreed_form(capsys):
+    code, out, _ = run(capsys, "dim", *NETWORK, "--estimate", "--json")
+    estimate = json.loads(out)["estimate"]
+    assert code == 0
+    assert set(estimate) == {"rank", "gap", "verdict"}
+    assert (estimate["rank"], estimate["verdict"]) == (24, "numerical")
+
+
 def test_redundancy_adds_up(capsys):
     code, out, _ = run(capsys, "redundancy", *NETWORK, "--json")
     answer = json.loads(out)
@@ -234,14 +352,19 @@ def test_what_must_be_fast_does_not_import_arrays(call):
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
 
 
+COMMANDS = [
+    [*group, name]
+    for group, names in (
+        ([], "dim explain identifiable certify verify redundancy classify recover statements"),
+        (["weights"], "init show"),
+        (["fiber"], "same transport canonical sample walk describe"),
+    )
+    for name in names.split()
+]
+
+
 def test_every_command_has_help_with_an_example(capsys):
-    for command in (
-        ["dim"],
-        ["redundancy"],
-        ["statements"],
-        ["weights", "init"],
-        ["weights", "show"],
-    ):
+    for command in COMMANDS:
         code, out, _ = run(capsys, *command, "--help")
         assert code == 0
         assert f"Example: neuromanifold {' '.join(command)}" in out

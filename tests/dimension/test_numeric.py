@@ -19,7 +19,8 @@ SMALL = (
 )
 DEEP = (
     pytest.param(Architecture((8,) * 5, (4,) * 4, 3), marks=pytest.mark.slow),
-    Architecture((6,) * 6, (2,) * 5, 3),
+    pytest.param(Architecture((6,) * 6, (2,) * 5, 3), marks=pytest.mark.slow),
+    Architecture((4,) * 5, (2,) * 4, 2),
     Architecture((2,) * 6, (2,) * 5, 2),
 )
 
@@ -78,7 +79,7 @@ def test_a_gap_of_a_thousand_would_be_believed_wrongly():
 
 
 def test_unit_rows_bring_back_what_the_scale_of_the_rows_buries():
-    architecture = Architecture((6,) * 6, (2,) * 5, 3)
+    architecture = Architecture((4,) * 5, (2,) * 4, 2)
     J = numeric_jacobian(normal_weights(architecture, 0))
     scaled = np.linalg.svd(unit_rows(J), compute_uv=False)
     assert np.sum(scaled > 1e-12 * scaled[0]) == certify(architecture).lower
@@ -97,12 +98,13 @@ def test_the_local_dimension_at_given_weights_is_smaller_at_a_singular_point():
     assert at_special.rank < estimate(architecture).rank
 
 
-def test_float32_sees_less_and_does_not_pretend():
-    architecture = Architecture((8, 8, 8), (2, 2), 3, "softmax")
-    weights = normal_weights(architecture, 0)
+@pytest.mark.parametrize("seed", range(3))
+def test_float32_sees_less_and_does_not_pretend(seed):
+    architecture = Architecture((3, 3, 3), (2, 2), 3)
+    weights = random_weights(architecture, seed)
     single = numeric_jacobian(weights, inputs=250, dtype=np.float32)
     assert single.dtype == np.float32
-    assert np.linalg.matrix_rank(single) != certify(architecture).lower
+    assert np.linalg.matrix_rank(single) < certify(architecture).lower
     found = estimate(architecture, weights=weights, inputs=250, dtype=np.float32)
     assert (found.rank, found.verdict, found.dtype) == (None, "undecided", "float32")
 
@@ -118,7 +120,7 @@ def test_an_estimate_is_one_sentence_and_the_json_of_dim():
     assert "float64, 32 inputs, seed 5" in str(found)
     assert found.to_dict() == {"rank": 24, "gap": found.gap, "verdict": "numerical"}
     assert found == estimate(Architecture((4, 2, 3), (2, 2), 3), seed=5)
-    undecided = estimate(Architecture((6,) * 6, (2,) * 5, 3))
+    undecided = estimate(Architecture((4,) * 5, (2,) * 4, 2))
     assert "undecided" in str(undecided)
     assert undecided.to_dict()["rank"] is None
 

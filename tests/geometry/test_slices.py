@@ -138,6 +138,17 @@ def test_the_singular_line_is_split_where_the_neuromanifold_ends(slice_):
     )
 
 
+@pytest.mark.parametrize("lines", [12, 25, 180])
+def test_sheets_that_go_to_infinity_are_not_joined_there(lines):
+    # On this surface w = −(1 + r²)/(2r) for ν = x − r y, so |w| ≥ 1 and w changes sign at infinity.
+    box = ((-1e4, 1e4), (-1e4, 1e4), (-1e4, 1e4))
+    mesh = slice_surface(TWO_UMBRELLAS, box=box, lines=lines).mesh
+    heights = mesh.vertices[mesh.faces][..., 2]
+    assert np.any(heights > 0)
+    assert np.any(heights < 0)
+    assert np.all(np.sign(heights) == np.sign(heights[:, :1]))
+
+
 def test_the_three_pictures_differ():
     def picture(slice_):
         surface = slice_surface(slice_, lines=12, points=4)
@@ -154,6 +165,15 @@ def test_the_umbrella_has_its_handle_in_the_closure_and_its_pinch_on_the_boundar
     np.testing.assert_allclose(surface.singular, [[[0, 0, 0], [1, 0, 0]]], atol=1e-15)
     np.testing.assert_allclose(surface.closure_only, [[[-1, 0, 0], [0, 0, 0]]], atol=1e-15)
     np.testing.assert_allclose(surface.boundary_points, [[0, 0, 0]], atol=1e-15)
+
+
+@pytest.mark.parametrize("lines", [7, 12])
+def test_the_mesh_ends_at_the_box_and_not_at_the_last_line_before_it(lines):
+    # c = −b r and s = r² ≤ 1: the edge b = 1 runs from c = −1 to c = 1.
+    vertices = slice_surface(WHITNEY_UMBRELLA, lines=lines).mesh.vertices
+    edge = vertices[np.isclose(vertices[:, 1], 1.0)]
+    assert edge[:, 2].min() == pytest.approx(-1.0)
+    assert edge[:, 2].max() == pytest.approx(1.0)
 
 
 def test_a_box_off_the_singular_line_has_none_of_it():

@@ -47,7 +47,7 @@ def test_singular_points_by_tangent_spaces_are_those_of_the_statement(sizes, pat
 
 
 @pytest.mark.statement("low-rank-singular")
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_papers_list_misses_points_of_low_rank(seed):
     # rank A · rank V = 2, so the paper calls the point smooth; its tangent space is too large.
     found = zariski_tangent_space(integer_layer(3, 2, 2, 1, 2, seed))

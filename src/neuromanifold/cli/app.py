@@ -3,6 +3,7 @@
 from cyclopts import App
 
 from neuromanifold import __version__
+from neuromanifold.cli import fiber as fiber_commands
 from neuromanifold.cli import weights as weights_commands
 from neuromanifold.cli.atlas import atlas
 from neuromanifold.cli.certify import certify
@@ -10,6 +11,7 @@ from neuromanifold.cli.classify import classify
 from neuromanifold.cli.dim import dim
 from neuromanifold.cli.explain import explain
 from neuromanifold.cli.identifiable import identifiable
+from neuromanifold.cli.recover import recover
 from neuromanifold.cli.redundancy import redundancy
 from neuromanifold.cli.statements import statements
 from neuromanifold.cli.verify import verify
@@ -20,6 +22,17 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
+
+fiber = App(name="fiber", help="Compare and move weights that have the same function.")
+for command in (
+    fiber_commands.same,
+    fiber_commands.transport,
+    fiber_commands.canonical,
+    fiber_commands.sample,
+    fiber_commands.walk,
+    fiber_commands.describe,
+):
+    fiber.command(command)
 
 weights = App(name="weights", help="Make and look at weights files.")
 for command in (weights_commands.init, weights_commands.show):
@@ -32,7 +45,9 @@ for command in (
     certify,
     verify,
     redundancy,
+    fiber,
     classify,
+    recover,
     statements,
     weights,
     atlas,

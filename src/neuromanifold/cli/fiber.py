@@ -144,7 +144,9 @@ def walk(
     from neuromanifold.networks.files import load_weights
 
     path = find(load_weights(first), load_weights(second), steps=steps, seed=seed)
-    files = [] if out_dir is None else _save_all(path.points, out_dir, "step", force)
+    files: list[str] = []
+    if out_dir is not None:
+        files = _save_all(path.points, out_dir, "step", force)
     if json:
         print_json({**path.to_dict(), "files": files})
     else:

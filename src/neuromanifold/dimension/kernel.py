@@ -81,12 +81,12 @@ def hidden_kernel(certificate: Certificate, weights: Weights | None = None) -> H
 def _kernel(certificate: Certificate, weights: Weights) -> Float[np.ndarray, "columns kernel"]:
     """An orthonormal basis of the kernel of the Jacobian, of the dimension that is exact."""
     readout = certificate.readout
-    constants = network_problem(weights.architecture, readout).constants
+    problem = network_problem(weights.architecture, readout)
     J = unit_rows(numeric_jacobian(weights, seed=certificate.seed, readout=readout))
-    if not J.size:
-        return np.eye(J.shape[1])
+    if not J.size:  # nothing is seen: all weights are kernel, and there is no constant
+        return np.eye(problem.columns)[:, : problem.parameters]
     triangle = np.linalg.qr(J, mode="r")
-    return np.linalg.svd(triangle, full_matrices=True)[2][certificate.lower + constants :].T
+    return np.linalg.svd(triangle, full_matrices=True)[2][certificate.lower + problem.constants :].T
 
 
 def _known(certificate: Certificate, weights: Weights) -> Float[np.ndarray, "columns known"]:

@@ -14,7 +14,9 @@ in float64 and 400 in float32; otherwise the answer is `undecided`. So wide a ba
 layer cubes the ratios of the singular values of its tokens, so that later layers soon see a matrix
 of rank one to within rounding, and true singular values lie far below ε. Lightning networks with
 five layers of width 2 show a wrong number of singular values above τ at most weights, and at half
-of those with a gap of more than 10^3. The band is experience and no proof: `certify` proves ranks.
+of those with a gap of more than 10^3. The band is experience and no proof: its upper end was chosen
+on the spectra of 1,232 deep lightning networks of widths 2 and 3, as the first of a few powers of ε
+that let none of their wrong counts through, and on nothing else. `certify` proves ranks.
 """
 
 from collections.abc import Callable

@@ -189,7 +189,9 @@ def _differential_ranks(factors: Factors, tolerance: float) -> tuple[NumericRank
         factors.value / (_norm(factors.value) or 1.0),
         None if factors.output is None else factors.output / (_norm(factors.output) or 1.0),
     )
-    of_pair = pair_differential(units.attention, units.value_map)
+    # Of the tall matrix only its triangular factor is needed: it has the same singular values.
+    of_table = pair_differential(units.attention, units.value_map)
+    of_pair = np.asarray(np.linalg.qr(of_table, mode="r"))
     of_weights = of_pair @ factor_differential(units)
     return _relative_rank(of_pair, tolerance), _relative_rank(of_weights, tolerance)
 

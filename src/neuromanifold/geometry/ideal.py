@@ -19,6 +19,7 @@ from jaxtyping import Float64, Int
 
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.algebra.rank import null_space
+from neuromanifold.errors import ArgumentError
 from neuromanifold.geometry.segre import product_table
 
 SPARE = 16
@@ -28,8 +29,10 @@ Let M monomials span, as functions on the variety, a space of dimension ρ ≤ M
 random points, a point adds to the rank unless a function that is not zero vanishes there; pulled
 back to (Q, K, V) it has degree 3g for equations of degree g, so this happens with probability at
 most 3g/p. A rank below ρ takes 17 such accidents: at most C(M + 16, 17) (3g/p)^17, which for g ≤ 4,
-M ≤ 200 and p > 2^20 is below 10^-58. Too small a rank would show as an equation too many.
+M ≤ 500 and p > 2^20 is below 10^-50. Too small a rank would show as an equation too many.
 """
+
+_SMALLEST_PRIME = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +104,10 @@ def interpolated_equations(
 
     They are equations over GF(p) of the tables of products over GF(p).
     """
+    if field.modulus < _SMALLEST_PRIME:
+        raise ArgumentError(
+            f"a prime above 2^20 was wanted, so that random points are generic; got {field.modulus}"
+        )
     blocks, coordinates = _multidegrees(d, d_out, degree), d * d_out * d * (d + 1) // 2
     count = max(len(monomials) for monomials in blocks) + SPARE
     points = random_tables(d, d_out, a, count, field, seed)

@@ -39,6 +39,8 @@ Box = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 class Slice:
     """A 3-dimensional affine slice of the pairs (f, g) of binary quadratic forms.
 
+    It is meant to have a line, or none, over every direction ν: no ν divides a plane of pairs.
+
     Attributes:
         name: what it shows.
         coordinates: the names of its three coordinates.

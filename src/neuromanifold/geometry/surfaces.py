@@ -130,18 +130,27 @@ def _row(slice_: Slice, box: Box, angle: float, points: int) -> np.ndarray | Non
 
 
 def _angles(slice_: Slice, box: Box, lines: int) -> list[list[float]]:
-    """Runs of directions whose lines meet the box, each run up to where they leave it."""
-    grid = np.linspace(0.0, np.pi, lines + 1).tolist()
-    meets = [_clipped(_ruling(slice_, angle), box) is not None for angle in grid]
+    """Runs of directions whose lines meet the box, each run up to where they leave it.
+
+    The vector along the line is a cross product, continuous in the angle, and zero only where the
+    line is at infinity. So opposite vectors at neighbouring angles mean that the lines between them
+    went through infinity: a run ends there. Inside a run all rows of vertices go the same way.
+    """
     runs: list[list[float]] = []
-    for k, angle in enumerate(grid):
-        if not meets[k]:
-            continue
-        if k == 0 or not meets[k - 1]:
-            runs.append([] if k == 0 else [_last_meeting(slice_, box, angle, grid[k - 1])])
-        runs[-1].append(angle)
-        if k < lines and not meets[k + 1]:
-            runs[-1].append(_last_meeting(slice_, box, angle, grid[k + 1]))
+    previous: float | None = None
+    before: Line | None = None
+    for angle in np.linspace(0.0, np.pi, lines + 1).tolist():
+        line = _ruling(slice_, angle)
+        line = None if _clipped(line, box) is None else line
+        if line is not None and (before is None or line[1] @ before[1] < 0):
+            runs.append([])
+            if before is None and previous is not None:
+                runs[-1].append(_last_meeting(slice_, box, angle, previous))
+        if line is None and before is not None and previous is not None:
+            runs[-1].append(_last_meeting(slice_, box, previous, angle))
+        if line is not None:
+            runs[-1].append(angle)
+        previous, before = angle, line
     return runs
 
 
@@ -166,9 +175,6 @@ def _mesh(slice_: Slice, box: Box, lines: int, points: int) -> Mesh:
             row = _row(slice_, box, angle, points)
             assert row is not None, "every direction of a run has a line that meets the box"
             if k > 0:
-                # A line has no preferred end: go the way the row before went.
-                if (row[-1] - row[0]) @ (rows[-1][-1] - rows[-1][0]) < 0:
-                    row = row[::-1]
                 faces.append(_strip((len(rows) - 1) * points, points))
             rows.append(row)
             angles.append(angle)

@@ -6,7 +6,7 @@ both is still on it.
 
 from typing import Literal
 
-Topic = Literal["exact", "fibers", "paper"]
+Topic = Literal["paper"]
 
 PENDING: dict[str, Topic] = {
     "fig-1": "paper",
