@@ -144,9 +144,13 @@ def test_at_special_weights_the_dimension_is_larger_or_between_bounds():
     assert critical.dimension.lower <= critical.dimension.upper
 
 
-def test_the_local_rank_can_come_from_elsewhere():
-    weights = random_weights(DEEP, 0)
-    found = describe_fiber(weights, local_rank=lambda w: w.architecture.parameters)
-    assert found.dimension.upper == 0
-    own = describe_fiber(weights).to_dict()["dimension"]
-    assert own["local_rank"] == dimension_formula(DEEP).dimension
+def test_the_exact_rank_and_that_to_within_rounding_are_told_apart():
+    own = describe_fiber(random_weights(DEEP, 0)).to_dict()["dimension"]
+    assert own["local_rank"] == own["exact_rank"] == dimension_formula(DEEP).dimension
+    k, q, h = np.array([1.0, 2, 3]), np.array([1.0, -1, 2]), np.array([2.0, 1, 1])
+    whole = describe_fiber(layer_weights(np.outer(k, q), np.outer(h, k)))
+    assert whole.dimension.exact_rank == whole.dimension.local_rank
+    k, q, h, _ = vectors(0)
+    rounded = describe_fiber(layer_weights(np.outer(k, q), np.outer(h, k)))
+    assert rounded.dimension.exact_rank > rounded.dimension.local_rank
+    assert "at the floats as they are" in str(rounded)

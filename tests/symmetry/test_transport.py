@@ -18,6 +18,7 @@ WIDE = tuple(
         {"widths": (2, 4, 2), "ranks": (2, 3), "tokens": 3},
         {"widths": (2, 4, 5, 2), "ranks": (2, 2, 2), "tokens": 3},
         {"widths": (2, 6, 2), "ranks": (1, 1), "tokens": 3},
+        {"widths": (1, 4, 1), "ranks": (1, 3), "tokens": 3},
         {"widths": (2, 4, 5, 3), "ranks": (2, 3, 1), "tokens": 2, "attention": "softmax"},
         {"widths": (2, 5, 3), "ranks": (2, 2), "tokens": 2, "value_ranks": (3, 2)},
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuromanifold.fibers.pairs import Spectrum, rank_tolerance, swapped
-from neuromanifold.fibers.size import FiberDimension, LocalRank, fiber_dimension
+from neuromanifold.fibers.size import FiberDimension, fiber_dimension
 from neuromanifold.fibers.virtual_facts import WeightFacts, facts_of
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts, get, unmet
@@ -57,13 +57,8 @@ class FiberDescription:
         }
 
 
-def describe_fiber(weights: Weights, *, local_rank: LocalRank | None = None) -> FiberDescription:
-    """The fiber at `weights` (thm-3.2, thm-3.7, thm-3.9).
-
-    Args:
-        weights: a point of the fiber.
-        local_rank: the rank of the differential of W ↦ φ_W at given weights; by default numeric.
-    """
+def describe_fiber(weights: Weights) -> FiberDescription:
+    """The fiber at `weights` (thm-3.2, thm-3.7, thm-3.9)."""
     W = in_float64(weights)
     found = facts_of(weights)
     statement = _statement(found.facts)
@@ -78,7 +73,7 @@ def describe_fiber(weights: Weights, *, local_rank: LocalRank | None = None) -> 
         case = f"A and V have rank one, {points} point{'s' * (points > 1)} up to rescaling"
     else:
         case, points = _one_point(found.facts), 1
-    dimension = fiber_dimension(W, local_rank)
+    dimension = fiber_dimension(W)
     return FiberDescription(statement, missing, case, points, other, dimension, found.spectra)
 
 

@@ -4,9 +4,13 @@ The orbit of the symmetry groups lies in the fiber: the rank of their generators
 The fiber's tangent vectors lie in the kernel of the differential of W ↦ φ_W: parameters less its
 rank is an upper bound, and it is reached where that rank is as large as it gets near W, since the
 fiber is then a manifold of that dimension (constant rank).
+
+There are two ranks at given weights. The exact one belongs to the floats as they are, and is proved
+over a prime field (field-rank). The one to within rounding belongs to the point they stand for:
+h kᵀ, written in floats, has rank one only to within rounding. What is special about weights is
+decided to within rounding everywhere in this package, so the bounds are too.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
@@ -15,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuromanifold.algebra.linear import FloatingPoint
+from neuromanifold.dimension.exact import certify
 from neuromanifold.dimension.formula import dimension_formula
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.probe import random_inputs, well_scaled
@@ -23,8 +28,6 @@ from neuromanifold.symmetry.factors import numeric_rank
 from neuromanifold.symmetry.families import families_of
 from neuromanifold.symmetry.head_mixing import HeadMixing
 from neuromanifold.symmetry.refine import flat_generators
-
-LocalRank = Callable[[Weights], int]
 
 _MORE_ROWS = 8
 _TOLERANCE = 1e-9
@@ -37,7 +40,9 @@ class FiberDimension:
     Attributes:
         lower: the dimension of the orbit of the symmetry groups.
         upper: the parameters less the local rank.
-        local_rank: the rank of the differential of W ↦ φ_W at the weights.
+        local_rank: the rank of the differential of W ↦ φ_W at the weights, to within rounding.
+        exact_rank: its rank at the floats as they are, proved from below; None when the
+            exponentials of a softmax network are not independent at these weights.
         generic: the dimension of generic fibers, None where no formula is known.
         orbits: the dimension of the orbit of each family alone.
     """
@@ -45,6 +50,7 @@ class FiberDimension:
     lower: int
     upper: int
     local_rank: int
+    exact_rank: int | None
     generic: int | None
     orbits: dict[str, int]
 
@@ -58,7 +64,10 @@ class FiberDimension:
     def __str__(self) -> str:
         here = f"between {self.lower} and {self.upper}" if self.value is None else f"{self.value}"
         generic = "not known" if self.generic is None else f"{self.generic}"
-        return f"dimension {here} (generic fibers: {generic})"
+        apart = ""
+        if self.exact_rank not in (None, self.local_rank):
+            apart = f"; to within rounding: at the floats as they are the rank is {self.exact_rank}"
+        return f"dimension {here} (generic fibers: {generic}{apart})"
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form."""
@@ -67,20 +76,17 @@ class FiberDimension:
             "lower": self.lower,
             "upper": self.upper,
             "local_rank": self.local_rank,
+            "exact_rank": self.exact_rank,
             "generic": self.generic,
             "orbits": dict(self.orbits),
         }
 
 
-def fiber_dimension(weights: Weights, local_rank: LocalRank | None = None) -> FiberDimension:
-    """The dimension of the fiber at `weights`.
-
-    Args:
-        weights: the point, float64.
-        local_rank: the rank of the differential of W ↦ φ_W at given weights; by default numeric.
-    """
+def fiber_dimension(weights: Weights) -> FiberDimension:
+    """The dimension of the fiber at `weights`, float64."""
     architecture = weights.architecture
-    rank = (local_rank or _numeric_local_rank)(weights)
+    rank = _numeric_local_rank(weights)
+    certificate = certify(architecture, weights=weights)
     expected = dimension_formula(architecture).dimension
     orbits: dict[str, int] = {}
     rows = [np.zeros((0, architecture.parameters))]
@@ -95,6 +101,7 @@ def fiber_dimension(weights: Weights, local_rank: LocalRank | None = None) -> Fi
         lower=_rank(np.concatenate(rows)),
         upper=architecture.parameters - rank,
         local_rank=rank,
+        exact_rank=certificate.lower if certificate.lower_is_proved else None,
         generic=None if expected is None else architecture.parameters - expected,
         orbits=orbits,
     )

@@ -1,8 +1,8 @@
 """Coordinates between layers that no input reaches (eq-8).
 
 The outputs of layer i, over all inputs, span the image of (V_1 R … V_H R), R a basis of what
-reaches the layer. What the next layer reads beyond that span does not enter the function, so it can be
-scaled down to zero along the fiber. There the interface C_i is free beyond the span, and its
+reaches the layer. What the next layer reads beyond that span does not enter the function, so it can
+be scaled down to zero along the fiber. There the interface C_i is free beyond the span, and its
 determinant can take either sign.
 """
 

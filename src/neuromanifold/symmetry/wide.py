@@ -31,6 +31,7 @@ MOST_UNKNOWNS = 3000
 """A dense factorisation of that many unknowns takes about half a minute."""
 
 _DRAWS = 16
+_BOUND = 1e-6  # the Jacobian of the couplings comes from differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class _System:
         return blocks
 
     def solve(self, wide: list[int]) -> tuple[Known, int]:
-        """One solution with invertible blocks, and the dimension of the linear solutions.
+        """One solution with invertible blocks, and the dimension of all solutions near it.
 
         Among the draws those of positive determinants come first, then the best conditioned.
         """
@@ -142,21 +143,27 @@ class _System:
         kernel = Nt[r:].T
         generator = np.random.default_rng(0)
         scale = np.linalg.norm(particular) / np.sqrt(len(particular)) or 1.0
-        best, best_cost = self._blocks(particular), (len(wide) + 1, np.inf)
+        best, best_cost, free = self._blocks(particular), (len(wide) + 1, np.inf), 0
         for _ in range(_DRAWS if kernel.shape[1] else 1):
             y = scale * generator.standard_normal(kernel.shape[1])
-            blocks = self._blocks(particular + kernel @ self._coupled(particular, kernel, y))
+            y, bound = self._coupled(particular, kernel, y)
+            blocks = self._blocks(particular + kernel @ y)
             interfaces = [blocks["C", i, 0] for i in wide]
             negative = sum(np.linalg.slogdet(C).sign <= 0 for C in interfaces)
             cost = (negative + self._mismatch(blocks), max(map(np.linalg.cond, interfaces)))
             if cost < best_cost:
-                best, best_cost = blocks, cost
-        return _invertible(best, wide), kernel.shape[1]
+                best, best_cost, free = blocks, cost, kernel.shape[1] - bound
+        return _invertible(best, wide), free
 
-    def _coupled(self, particular: np.ndarray, kernel: Matrix, y: np.ndarray) -> np.ndarray:
-        """Newton's method on Eᵀ C = 1, from y, inside the linear solutions."""
-        if not self.couplings:
-            return y
+    def _coupled(
+        self, particular: np.ndarray, kernel: Matrix, y: np.ndarray
+    ) -> tuple[np.ndarray, int]:
+        """Newton's method on Eᵀ C = 1, from y, inside the linear solutions.
+
+        The rank of these conditions at the solution comes with it: so many parameters they bind.
+        """
+        if not self.couplings or not len(y):
+            return y, 0
 
         def defects(y: np.ndarray) -> np.ndarray:
             blocks = self._blocks(particular + kernel @ y)
@@ -167,7 +174,8 @@ class _System:
                 ]
             )
 
-        return least_squares(defects, y, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200).x
+        found = least_squares(defects, y, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200)
+        return found.x, numeric_rank(np.linalg.svd(found.jac, compute_uv=False), _BOUND)
 
     def _mismatch(self, blocks: Known) -> int:
         """How many couplings Eᵀ C = 1 are not met."""
