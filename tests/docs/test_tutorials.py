@@ -48,7 +48,7 @@ def run_commands(text, line, capsys):
             capsys.readouterr()
             code = main(arguments)
             captured = capsys.readouterr()
-            came = captured.out + captured.err
+            came = captured.err + captured.out
         assert doctest.OutputChecker().check_output(wanted, came, FLAGS), (
             f"line {line}: $ {words}\nwanted:\n{wanted}\ncame:\n{came}"
         )
