@@ -51,5 +51,6 @@ for command in (
     atlas,
     statements,
     weights,
+    atlas,
 ):
     app.command(command)
