@@ -51,6 +51,5 @@ for command in (
     atlas,
     statements,
     weights,
-    atlas,
 ):
     app.command(command)
