@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-all check paper format bench clean
+.PHONY: help setup test test-all check docs paper format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -24,11 +24,14 @@ check: $(STAMP)  ## format, lint, import layers, types
 	$(BIN)/lint-imports
 	$(BIN)/pyrefly check
 
-test: check  ## all checks and the test suite (under ten minutes on two cores)
+test: check docs  ## all checks and the test suite (under ten minutes on two cores)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"
 
-test-all: check  ## the same with the long runs
+test-all: check docs  ## the same with the long runs
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+docs: $(STAMP)  ## build the documentation, warnings as errors, into docs/_build/html
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
 
 paper: $(STAMP)  ## check every statement of the paper and write report/index.html
 	$(BIN)/neuromanifold paper --out report
@@ -41,4 +44,4 @@ bench: $(STAMP)  ## print every benchmark table
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis report docs/_build
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis report docs/_build docs/reference/modules

@@ -97,8 +97,8 @@ def test_what_no_score_shows_has_its_own_share():
 
 
 def test_redundancy_prints_its_numbers():
-    assert str(redundancy(Architecture((3, 3), (2,), 3, skip="inner", mask="causal"))) == (
-        "21 parameters. No formula for the dimension is known here: mask = causal, not none."
+    assert str(redundancy(Architecture((3, 3), (2,), 1, skip="inner"))) == (
+        "21 parameters. No formula for the dimension is known here: tokens = 1 < 2."
     )
     assert str(redundancy(Architecture((4, 2, 3), (2, 2), 3))).endswith(
         "The other 14: 8 key-query + 4 inter-layer + 2 scaling."

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import WeightsError
 from neuromanifold.networks import attention as module
@@ -77,6 +78,7 @@ def test_the_scan_over_chunks_is_the_masked_form(tokens, value_ranks, monkeypatc
     assert np.linalg.norm(chunked - masked) <= 1e-12 * np.linalg.norm(masked)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES[::4], ids=str)
 def test_works_under_jit_vmap_and_grad_in_both_precisions(architecture):
     X = inputs_for(architecture)
     exact = naive(random_weights(architecture, 0), X)

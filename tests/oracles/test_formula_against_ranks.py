@@ -104,17 +104,19 @@ def test_the_jacobian_has_the_rank_of_the_formula_and_not_more_than_the_bound(ne
     assert bound is None or found <= bound
 
 
-def test_value_maps_that_do_not_fill_the_width_break_the_count_of_heads():
+@pytest.mark.statement("head-mixing")
+def test_value_maps_that_do_not_fill_the_width_have_less_than_the_sum_of_their_layers():
     # sum over the layers less d², as if the two heads of rank one filled the width 3
     network = Architecture((3, 3, 3), (1, 1), 2, heads=2, value_ranks=(1, 1))
-    assert dimension_formula(network).dimension is None
-    assert network_rank(network) == 24 < 2 * 2 * (5 + 5 - 1) - 9
+    assert dimension_formula(network).dimension == network_rank(network) == 24
+    assert network_rank(network) < 2 * 2 * (5 + 5 - 1) - 9
 
 
-def test_heads_with_one_output_coordinate_break_the_count_of_heads():
+@pytest.mark.statement("head-mixing")
+def test_heads_with_one_output_coordinate_have_less_than_the_count_of_mixing():
     network = Architecture((4, 1), (4,), 2, heads=2)
-    assert dimension_formula(network).dimension is None
-    assert network_rank(network) == 32 < 2 * (16 + 4 - 1) - 2
+    assert dimension_formula(network).dimension == network_rank(network) == 32
+    assert network_rank(network) < 2 * (16 + 4 - 1) - 2
 
 
 @pytest.mark.statement("redundancy")

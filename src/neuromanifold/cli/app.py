@@ -5,6 +5,7 @@ from cyclopts import App
 from neuromanifold import __version__
 from neuromanifold.cli import fiber as fiber_commands
 from neuromanifold.cli import weights as weights_commands
+from neuromanifold.cli.atlas import atlas
 from neuromanifold.cli.certify import certify
 from neuromanifold.cli.classify import classify
 from neuromanifold.cli.dim import dim
@@ -48,6 +49,7 @@ for command in (
     fiber,
     classify,
     recover,
+    atlas,
     statements,
     weights,
     paper,

@@ -59,7 +59,8 @@ def virtual_dimension(facts: Facts, symmetric_from: int | None = None) -> int:
 
 
 def matrices_of_rank(rank: int, rows: int, columns: int) -> int:
-    """The dimension of the matrices of at most this rank, which fits into the sizes (lemma-3.1)."""
+    """The dimension r(m + n − r) of the m × n matrices of rank at most r (lemma-3.1)."""
+    rank = min(rank, rows, columns)
     return rank * (rows + columns - rank)
 
 

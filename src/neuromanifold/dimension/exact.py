@@ -20,11 +20,11 @@ from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField, Residues
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.dimension.all_widths import virtual_upper_bound
 from neuromanifold.dimension.certificate import Certificate, Function, UpperSource
 from neuromanifold.dimension.independence import Independence, independence
 from neuromanifold.dimension.jacobian import JacobianRank, Point, at_a_point, jacobian_rank
 from neuromanifold.dimension.problem import Problem, network_problem, weight_values
+from neuromanifold.dimension.readouts import readout_upper_bound
 from neuromanifold.dimension.symmetry_bound import (
     FamilyRank,
     generator_ranks,
@@ -225,29 +225,6 @@ def network_upper(
     if from_virtual is not None and from_virtual <= from_symmetries:
         return from_virtual, "virtual weights"
     return from_symmetries, "symmetries"
-
-
-def readout_upper_bound(architecture: Architecture, readout: Readout) -> int | None:
-    """What the virtual weights prove for a readout (virtual-bound, readouts).
-
-    The differences of output coordinates of a network without residual skip are the outputs of the
-    network whose last width is one less; up to a constant it is one dimension less again. With one
-    output coordinate there are no differences, whatever the network.
-    """
-    if readout == "logits":
-        return virtual_upper_bound(architecture)
-    if architecture.widths[-1] == 1:
-        return 0
-    if architecture.skip == "residual":
-        return None
-    bound = virtual_upper_bound(narrowed(architecture))
-    return None if bound is None else bound - (readout == "decisions")
-
-
-def narrowed(architecture: Architecture) -> Architecture:
-    """The network with one output coordinate less, whose outputs are the differences (readouts)."""
-    widths = (*architecture.widths[:-1], architecture.widths[-1] - 1)
-    return Architecture.from_dict({**architecture.to_dict(), "widths": widths})
 
 
 def user_generators(

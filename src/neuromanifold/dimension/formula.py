@@ -6,11 +6,12 @@ the count a proof (thm-3.2, thm-3.7, thm-3.9), and `conjecture` otherwise. Where
 applies there is no value: the answer is `none`, never a guess.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.dimension.all_widths import matrices_of_rank, virtual_upper_bound
 from neuromanifold.dimension.heads import several_heads_dimension
+from neuromanifold.dimension.readouts import narrowed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.statements import Facts, Status, applies, get, unmet
 
@@ -72,7 +73,7 @@ def dimension_formula(architecture: Architecture, readout: str = "logits") -> Di
 
     Args:
         architecture: the network.
-        readout: one of `READOUTS`, what of the output counts; only logits have a formula.
+        readout: one of `READOUTS`, what of the output counts (readouts).
 
     >>> print(dimension_formula(Architecture(widths=(4, 2, 3), ranks=(2, 2), tokens=3)))
     The dimension is 24 (theorem, cor-3.8).
@@ -80,17 +81,14 @@ def dimension_formula(architecture: Architecture, readout: str = "logits") -> Di
     if readout not in READOUTS:
         raise ArgumentError(f"readout must be one of {', '.join(READOUTS)}; got {readout!r}")
     if readout != "logits":
-        return no_formula(f"readout = {readout}, not logits")
+        return _of_differences(architecture, readout)
     facts = Facts.of(architecture)
     statement = next((name for name in _STATEMENTS if applies(get(name), facts)), None)
     if statement is None:
         return no_formula(*unmet(get(_nearest(facts)), facts))
-    dimension = _dimension(statement, architecture)
-    if dimension is None:
-        return no_formula(f"heads = {architecture.heads}, too many for the count of mixing heads")
     missing = unmet(get(_theorem(facts)), facts)
     return DimensionFormula(
-        dimension=dimension,
+        dimension=_dimension(statement, architecture),
         status="conjecture" if missing else "theorem",
         statement=statement,
         unmet=missing,
@@ -100,6 +98,19 @@ def dimension_formula(architecture: Architecture, readout: str = "logits") -> Di
 def no_formula(*reasons: str) -> DimensionFormula:
     """The answer where nothing is known, with the reasons."""
     return DimensionFormula(dimension=None, status="none", statement=None, unmet=reasons)
+
+
+def _of_differences(architecture: Architecture, readout: str) -> DimensionFormula:
+    """The dimension of probabilities or decisions (readouts)."""
+    if architecture.widths[-1] == 1:
+        return DimensionFormula(dimension=0, status="theorem", statement="readouts", unmet=())
+    if architecture.skip == "residual":
+        return no_formula(f"skip = residual, with readout {readout}")
+    logits = dimension_formula(narrowed(architecture))
+    if logits.dimension is None:
+        return logits
+    dimension = logits.dimension - (readout == "decisions")
+    return replace(logits, dimension=dimension, statement="readouts")
 
 
 def _dimension(statement: str, architecture: Architecture) -> int | None:

@@ -21,8 +21,9 @@ from neuromanifold.dimension.all_widths import (
     virtual_upper_bound,
 )
 from neuromanifold.dimension.certificate import Certificate
-from neuromanifold.dimension.exact import certify, narrowed
+from neuromanifold.dimension.exact import certify
 from neuromanifold.dimension.kernel import LARGEST_NETWORK, HiddenKernel, hidden_kernel
+from neuromanifold.dimension.readouts import narrowed
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts
 from neuromanifold.symmetry.families import FAMILIES

@@ -30,9 +30,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.dimension.exact import readout_upper_bound
 from neuromanifold.dimension.jacobian import SPARE_ROWS
 from neuromanifold.dimension.problem import Problem, network_problem, weight_values
+from neuromanifold.dimension.readouts import readout_upper_bound
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.weights import Weights, random_weights
 

@@ -131,18 +131,19 @@ def _scaling(architecture: Architecture) -> Share:
 
 
 def _with_heads(architecture: Architecture, dimension: int) -> tuple[Share, ...]:
-    inter_layer = (architecture.depth - 1) * architecture.widths[0] ** 2
+    inner = Facts.of(architecture).seen_widths[1:-1]
+    inter_layer = 0 if architecture.skip == "residual" else sum(c * c for c in inner)
     scaling = _scaling(architecture)
     pairs = sum(
         architecture.heads * head_dimension(architecture, i) for i in range(architecture.depth)
     )
     return (
-        Share("inter-layer", inter_layer, "bases of the layers between: orbits of the GL_{d_i}"),
+        Share("inter-layer", inter_layer, "bases of the layers between, as far as they are seen"),
         scaling,
         Share(
             "head mixing",
             pairs - inter_layer - scaling.dimension - dimension,
-            "heads with the same sum, beyond the scaling of each (head-mixing)",
+            "heads with the same sum, beyond their scaling, and widths not seen (head-mixing)",
         ),
     )
 

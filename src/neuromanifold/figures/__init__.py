@@ -1,1 +1,1 @@
-"""Result records as matplotlib figures: each a function of records, without pyplot's state."""
+"""Figures: result records to matplotlib figures, built without pyplot's global state."""

@@ -76,6 +76,28 @@ class Facts:
         return tuple(accumulate(sizes, min))
 
     @property
+    def seen_widths(self) -> tuple[int, ...]:
+        """Of every width what counts with several heads (head-mixing).
+
+        The layer before an interior width fills at most the sum of the images of its H value maps
+        (for lightning, at most the space of its quadratic forms), and the layer after it sees at
+        most what its heads' forms and value maps see; both depend on the neighbouring widths.
+        """
+        H, c = self.heads, list(self.widths)
+        if self.skip == "residual":
+            return tuple(c)
+        values = self.value_ranks or self.widths[1:]
+        for _ in range(2 * self.depth):
+            for i in range(1, self.depth):
+                filled = H * min(c[i - 1], values[i - 1])
+                if self.attention == "lightning":
+                    space = c[i - 1] * c[i - 1] * (c[i - 1] + 1) // 2
+                    filled = min(filled, space + (c[i - 1] if self.skip == "inner" else 0))
+                seen = H * (2 * min(self.ranks[i], c[i]) + min(c[i], c[i + 1], values[i]))
+                c[i] = min(c[i], filled, seen)
+        return tuple(c)
+
+    @property
     def generic_form_ranks(self) -> tuple[int, ...]:
         """The ranks α_i = min(a_i, r_{i-1}) of the virtual weights M_i at generic weights."""
         return tuple(min(a, r) for a, r in zip(self.ranks, self.reach, strict=False))

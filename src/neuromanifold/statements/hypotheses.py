@@ -174,53 +174,17 @@ def _value_map_not_zero(facts: Facts) -> tuple[str, ...]:
 
 VALUE_MAP_NOT_ZERO = Hypothesis("V not zero", _value_map_not_zero)
 
-EQUAL_WIDTHS = Hypothesis(
-    "equal widths",
-    lambda facts: tuple(
-        f"widths[{i}] = {d}, not {facts.widths[0]}"
-        for i, d in enumerate(facts.widths)
-        if d != facts.widths[0]
-    ),
-)
 
-
-def _heads_fill_widths(facts: Facts) -> tuple[str, ...]:
-    if facts.value_ranks is None:
-        return ()
+def _no_widening(facts: Facts) -> tuple[str, ...]:
+    c = facts.seen_widths
     return tuple(
-        f"heads · value_ranks[{i}] = {facts.heads * v} < {facts.widths[i + 1]} = widths[{i + 1}]"
-        for i, v in enumerate(facts.value_ranks[:-1])
-        if facts.heads * v < facts.widths[i + 1]
+        f"widths[{i}] = {facts.widths[i]} > {c[i - 1]}, wider than the layer before it, inside a "
+        "network with several heads"
+        for i in range(1, facts.depth)
+        if c[i] > c[i - 1]
     )
 
 
-HEADS_FILL_WIDTHS = Hypothesis(
-    "in every layer but the last, the factored value maps of all heads together fill the width",
-    _heads_fill_widths,
-)
-
-
-def only_with(attention: str, hypothesis: Hypothesis) -> Hypothesis:
-    """The hypothesis, asked for only with this kind of attention."""
-    return Hypothesis(
-        f"with {attention}: {hypothesis.text}",
-        lambda facts: hypothesis.failures(facts) if facts.attention == attention else (),
-    )
-
-
-def in_deep_networks(hypothesis: Hypothesis) -> Hypothesis:
-    """The hypothesis, asked for only with at least two layers."""
-    return Hypothesis(
-        f"with several layers: {hypothesis.text}",
-        lambda facts: hypothesis.failures(facts) if facts.depth > 1 else (),
-    )
-
-
-OUTPUTS_AT_LEAST_TWO = Hypothesis(
-    "output widths at least 2",
-    lambda facts: tuple(
-        f"widths[{i}] = {d} < 2 with several heads"
-        for i, d in enumerate(facts.widths)
-        if i > 0 and d < 2
-    ),
+NO_WIDENING = Hypothesis(
+    "no interior layer wider than the one before it, as far as its width counts", _no_widening
 )

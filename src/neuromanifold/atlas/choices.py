@@ -1,0 +1,204 @@
+"""What a field of an architecture ranges over in a grid: ranges, lists, and sizes layer by layer.
+
+A choice has a `count` and can be `pick`ed by its number, so that a grid of any size is walked
+through, or sampled from, without being held in memory.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from neuromanifold.architecture import Attention, Mask, Skip
+from neuromanifold.errors import ArgumentError
+
+_RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)(?:\s+step\s+(-?\d+))?\s*")
+
+REPEATED = object()
+"""Stands for a value that was given before."""
+
+_WORDS = {"attention": Attention, "skip": Skip, "mask": Mask}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The values of a field that is one number or word, or whole lists of sizes."""
+
+    values: tuple[Any, ...]
+
+    def count(self, size: int) -> int:
+        """How many values there are for a list of this size: explicit lists must fit."""
+        return len(self._fitting(size))
+
+    def pick(self, index: int, size: int) -> Any:
+        """The value with this number."""
+        return self._fitting(size)[index]
+
+    def contains(self, value: Any) -> bool:
+        """Whether this is one of the values."""
+        return value in self.values
+
+    def _fitting(self, size: int) -> list[Any]:
+        return [v for v in self.values if not isinstance(v, tuple) or len(v) == size]
+
+
+@dataclass(frozen=True, slots=True)
+class PerLayer:
+    """One size a layer: the same one in all layers, or each on its own.
+
+    Attributes:
+        values: the sizes.
+        equal: whether all layers have the same size.
+    """
+
+    values: tuple[int, ...]
+    equal: bool
+
+    def count(self, size: int) -> int:
+        """How many lists of this size there are."""
+        return len(self.values) if self.equal else len(self.values) ** size
+
+    def pick(self, index: int, size: int) -> tuple[int, ...]:
+        """The list with this number: its digits to the base of the number of values."""
+        if self.equal:
+            return (self.values[index],) * size
+        digits = []
+        for _ in range(size):
+            index, digit = divmod(index, len(self.values))
+            digits.append(self.values[digit])
+        return tuple(reversed(digits))
+
+    def contains(self, value: Any) -> bool:
+        """Whether this is one of the lists."""
+        if not isinstance(value, tuple) or (self.equal and len(set(value)) > 1):
+            return False
+        return set(value) <= set(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Several alternatives, one after the other."""
+
+    alternatives: tuple[Listed | PerLayer, ...]
+
+    def count(self, size: int) -> int:
+        """How many values there are for a list of this size."""
+        return sum(alternative.count(size) for alternative in self.alternatives)
+
+    def pick(self, index: int, size: int) -> Any:
+        """The value with this number, or `REPEATED` if an earlier one is the same.
+
+        Alternatives may overlap, as `[{each = "1..3"}, {equal = "1..3"}]` does.
+        """
+        for place, alternative in enumerate(self.alternatives):
+            if index < alternative.count(size):
+                value = alternative.pick(index, size)
+                repeated = any(earlier.contains(value) for earlier in self.alternatives[:place])
+                return REPEATED if repeated else value
+            index -= alternative.count(size)
+        raise IndexError(index)
+
+    @property
+    def list_sizes(self) -> set[int]:
+        """The sizes of the lists that are written out."""
+        return {
+            len(value)
+            for alternative in self.alternatives
+            if isinstance(alternative, Listed)
+            for value in alternative.values
+            if isinstance(value, tuple)
+        }
+
+
+def numbers(field: str, value: object) -> tuple[int, ...]:
+    """The whole numbers that `3`, `[1, 2, 4]`, `"1..4"` or `"1..9 step 2"` stands for."""
+    if isinstance(value, str):
+        return _range(field, value)
+    found = _items(value)
+    for number in found:
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise ArgumentError(
+                f"{field} must be a whole number, a list of them, or a range like '1..4'; "
+                f"got {number!r}"
+            )
+    return _distinct(field, found, value)
+
+
+def _range(field: str, text: str) -> tuple[int, ...]:
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise ArgumentError(
+            f"{field} must be a whole number, a list of them, or a range like '1..4' or "
+            f"'1..9 step 2'; got {text!r}"
+        )
+    first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
+    if step < 1:
+        raise ArgumentError(f"the step of {field} must be at least 1; got {text!r}")
+    return _distinct(field, range(first, last + 1, step), text)
+
+
+def scalar_choice(field: str, value: object) -> Choice:
+    """The choice of a field that is one whole number."""
+    return Choice((Listed(numbers(field, value)),))
+
+
+def word_choice(field: str, value: object) -> Choice:
+    """The choice of a field that is one of a few words."""
+    found = _items(value)
+    known = get_args(_WORDS[field])
+    for word in found:
+        if word not in known:
+            raise ArgumentError(f"{field} must be some of {', '.join(known)}; got {word!r}")
+    return Choice((Listed(_distinct(field, found, value)),))
+
+
+def real_choice(field: str, value: object) -> Choice:
+    """The choice of a field that is a number, not necessarily whole."""
+    found = _items(value)
+    for number in found:
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ArgumentError(f"{field} must be a number or a list of them; got {number!r}")
+    return Choice((Listed(_distinct(field, found, value)),))
+
+
+def layer_choice(field: str, value: object) -> Choice:
+    """The choice of a field with one size a layer.
+
+    A flat list is one list of sizes. Otherwise each alternative is a list of sizes, the word
+    "none" for no list, or a table: `{each = "1..3"}` for all combinations, `{equal = "1..3"}` for
+    the same size in all layers.
+    """
+    items = _items(value)
+    flat = bool(items) and all(isinstance(item, int) for item in items)
+    alternatives = [value] if flat else items
+    _distinct(field, [repr(alternative) for alternative in alternatives], value)
+    return Choice(tuple(_layer_alternative(field, alternative) for alternative in alternatives))
+
+
+def _layer_alternative(field: str, value: object) -> Listed | PerLayer:
+    if value == "none" and field == "value_ranks":
+        return Listed((None,))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return Listed((tuple(size for item in value for size in numbers(field, item)),))
+    if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("each", "equal"):
+        ((kind, values),) = value.items()
+        return PerLayer(numbers(f"{field}.{kind}", values), kind == "equal")
+    raise ArgumentError(
+        f"{field} has one size a layer: give a list like [3, 3, 3], a list of such lists, "
+        f"{{ each = '1..3' }} for all combinations or {{ equal = '1..3' }} for the same size in "
+        f"all layers; got {value!r}"
+    )
+
+
+def _items(value: object) -> list[Any]:
+    """The entries of a list, or the one value itself."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value)
+    return [value]
+
+
+def _distinct(field: str, values: Iterable[Any], written: object) -> tuple[Any, ...]:
+    distinct = tuple(dict.fromkeys(values))
+    if not distinct:
+        raise ArgumentError(f"{field} = {written!r} is empty; give it at least one value")
+    return distinct

@@ -1,0 +1,264 @@
+"""Grids: which architectures a sweep covers, and how often each is certified."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+from pathlib import Path
+from typing import Any, Literal
+
+from neuromanifold.architecture import READOUTS, Architecture, Readout
+from neuromanifold.atlas.choices import (
+    REPEATED,
+    Choice,
+    layer_choice,
+    numbers,
+    real_choice,
+    scalar_choice,
+    word_choice,
+)
+from neuromanifold.atlas.expression import Condition, parse_condition
+from neuromanifold.errors import ArchitectureError, ArgumentError, FileFormatError
+
+_READERS = {
+    "widths": layer_choice,
+    "ranks": layer_choice,
+    "tokens": scalar_choice,
+    "attention": word_choice,
+    "heads": scalar_choice,
+    "value_ranks": layer_choice,
+    "skip": word_choice,
+    "mask": word_choice,
+    "temperature": real_choice,
+}
+_NEEDED = ("widths", "ranks", "tokens")
+_TASK_FIELDS = (
+    "readouts",
+    "seeds",
+    "primes",
+    "where",
+    "max_parameters",
+    "sample",
+    "sample_seed",
+)
+_TRIES_PER_SAMPLE = 1000
+
+Dropped = Literal["repeated", "no network", "filtered out", "too many parameters"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A sweep over architectures.
+
+    Attributes:
+        name: how the sweep is called.
+        depths: the numbers of layers.
+        fields: for each field of an architecture that is given, what it ranges over.
+        readouts: what is looked at of every network.
+        seeds: certify with the seeds 0, …, seeds − 1.
+        primes: certify over so many primes, the largest below 2^23.
+        where: keep only the architectures for which this holds.
+        max_parameters: leave out larger networks.
+        sample: take only so many architectures, at random.
+        sample_seed: the seed of that choice.
+        source: the plain data that the grid was read from.
+    """
+
+    name: str
+    depths: tuple[int, ...]
+    fields: tuple[tuple[str, Choice], ...]
+    readouts: tuple[Readout, ...] = ("logits",)
+    seeds: int = 1
+    primes: int = 1
+    where: Condition | None = None
+    max_parameters: int | None = None
+    sample: int | None = None
+    sample_seed: int = 0
+    source: str = ""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], name: str = "grid") -> "Grid":
+        """The grid with this plain form, that of its TOML file."""
+        _known("the grid", data, ("name", "about", "architecture", "tasks"))
+        fields = _table(data, "architecture")
+        _known("[architecture]", fields, ("depth", *_READERS))
+        missing = [field for field in _NEEDED if field not in fields]
+        if missing:
+            raise ArgumentError(f"the grid's [architecture] lacks {missing[0]!r}; add it")
+        choices = {
+            field: _READERS[field](field, fields[field]) for field in _READERS if field in fields
+        }
+        tasks = _table(data, "tasks")
+        _known("[tasks]", tasks, _TASK_FIELDS)
+        return cls(
+            name=str(data.get("name", name)),
+            depths=_depths(fields.get("depth"), choices),
+            fields=tuple(choices.items()),
+            source=json.dumps(
+                {"architecture": fields, "tasks": tasks}, sort_keys=True, default=list
+            ),
+            **_task_fields(tasks),
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what the grid covers, by which a store knows its sweeps."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    @property
+    def combinations(self) -> int:
+        """How many combinations of values there are, before any is dropped."""
+        return sum(self._combinations(depth) for depth in self.depths)
+
+    def _combinations(self, depth: int) -> int:
+        return prod(choice.count(_size(field, depth)) for field, choice in self.fields)
+
+    def candidate(self, index: int) -> dict[str, Any]:
+        """The combination with this number, as fields of an architecture."""
+        for depth in self.depths:
+            if index < self._combinations(depth):
+                break
+            index -= self._combinations(depth)
+        else:
+            raise IndexError(index)
+        values = {}
+        for field, choice in reversed(self.fields):
+            size = _size(field, depth)
+            index, digit = divmod(index, choice.count(size))
+            values[field] = choice.pick(digit, size)
+        return values
+
+    def examine(self) -> Iterator[Architecture | Dropped]:
+        """Every combination that the sweep looks at: an architecture, or why it is none of it."""
+        if self.sample is None:
+            yield from (self._judge(index) for index in range(self.combinations))
+            return
+        found = 0
+        for index in self._random_order(self.sample * _TRIES_PER_SAMPLE):
+            judged = self._judge(index)
+            found += isinstance(judged, Architecture)
+            yield judged
+            if found == self.sample:
+                return
+
+    def _random_order(self, tries: int) -> Iterator[int]:
+        """Numbers of different combinations, at most `tries` draws, each depth in turn.
+
+        All depths get their share, though nearly all combinations have the largest. The stream of
+        draws is ours: library generators change between versions, and the same grid must stay the
+        same sweep. A draw of 256 bits makes the bias of the remainder negligible.
+        """
+        counts = [self._combinations(depth) for depth in self.depths]
+        starts = list(accumulate(counts, initial=0))
+        drawn: set[int] = set()
+        for draw in range(tries):
+            turn = draw % len(counts)
+            if counts[turn] == 0:
+                continue
+            digest = hashlib.sha256(f"atlas sample {self.sample_seed} {draw}".encode()).digest()
+            index = starts[turn] + int.from_bytes(digest) % counts[turn]
+            if index not in drawn:
+                drawn.add(index)
+                yield index
+            if len(drawn) == starts[-1]:
+                return
+
+    def architectures(self) -> Iterator[Architecture]:
+        """The architectures of the sweep, one at a time."""
+        return (judged for judged in self.examine() if isinstance(judged, Architecture))
+
+    def _judge(self, index: int) -> Architecture | Dropped:
+        fields = self.candidate(index)
+        if REPEATED in fields.values():
+            return "repeated"
+        try:
+            architecture = Architecture(**fields)
+        except ArchitectureError:
+            return "no network"
+        if self.where is not None and not self.where.holds(architecture_values(architecture)):
+            return "filtered out"
+        if self.max_parameters is not None and architecture.parameters > self.max_parameters:
+            return "too many parameters"
+        return architecture
+
+
+def load_grid(path: str | Path) -> Grid:
+    """Read a grid from a TOML file."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileFormatError(f"{path} is not a file; give a grid (TOML)")
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{path} is not valid TOML: {error}") from None
+    try:
+        return Grid.from_dict(data, path.stem)
+    except ArgumentError as error:
+        raise ArgumentError(f"{path}: {error}") from None
+
+
+def architecture_values(architecture: Architecture) -> dict[str, Any]:
+    """The names that a condition can use about an architecture, with their values."""
+    values = {field: getattr(architecture, field) for field in _READERS}
+    return {**values, "depth": architecture.depth, "parameters": architecture.parameters}
+
+
+def _size(field: str, depth: int) -> int:
+    """How many numbers a list-valued field has; 0, which no list fits, for the others."""
+    return {"widths": depth + 1, "ranks": depth, "value_ranks": depth}.get(field, 0)
+
+
+def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    table = data.get(key, {})
+    if not isinstance(table, Mapping):
+        raise ArgumentError(f"{key} must be a table of fields; got {table!r}")
+    return table
+
+
+def _known(where: str, data: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    unknown = [key for key in data if key not in known]
+    if unknown:
+        raise ArgumentError(
+            f"unknown field {unknown[0]!r} in {where}; the fields are {', '.join(known)}"
+        )
+
+
+def _depths(given: object, choices: Mapping[str, Choice]) -> tuple[int, ...]:
+    """The depths given, or those of the lists that are written out, or one layer."""
+    lists = {size - (field == "widths") for field in choices for size in choices[field].list_sizes}
+    depths = tuple(sorted(lists)) or (1,) if given is None else numbers("depth", given)
+    if min(depths) < 1:
+        raise ArgumentError(f"depth must be at least 1; got {min(depths)}")
+    astray = sorted(lists - set(depths))
+    if astray:
+        raise ArgumentError(
+            f"a list is written out for {astray[0]} layers, which is none of the depths "
+            f"{list(depths)}; mend the list or the depth"
+        )
+    return depths
+
+
+def _task_fields(tasks: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in ("seeds", "primes", "max_parameters", "sample", "sample_seed"):
+        if field in tasks:
+            found[field] = _whole(field, tasks[field], 0 if field == "sample_seed" else 1)
+    if "where" in tasks:
+        found["where"] = parse_condition(str(tasks["where"]), (*_READERS, "depth", "parameters"))
+    if "readouts" in tasks:
+        given = tasks["readouts"]
+        readouts = tuple(dict.fromkeys([given] if isinstance(given, str) else given))
+        unknown = [readout for readout in readouts if readout not in READOUTS]
+        if unknown or not readouts:
+            raise ArgumentError(f"readouts must be some of {', '.join(READOUTS)}; got {given!r}")
+        found["readouts"] = readouts
+    return found
+
+
+def _whole(field: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(f"{field} must be a whole number of at least {least}; got {value!r}")
+    return value

@@ -1,0 +1,106 @@
+"""`Record`: the result of one task as it is stored, shown, mapped and exported."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.atlas.grid import architecture_values
+from neuromanifold.atlas.tasks import Task
+
+RECORD_VERSION = 1
+"""Raised when a record of the same task would say something else."""
+
+Agreement = Literal["confirmed", "rank agrees", "rank differs", "refuted", "no formula", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What came out of a task: bounds with their evidence, or an error.
+
+    Attributes:
+        task: the task.
+        lower: the rank found; dim ≥ lower if `lower_proved`.
+        upper: the smallest upper bound.
+        upper_source: what proves it.
+        lower_proved: whether the exponentials, if any, were shown to be independent.
+        verdict: `exact` or `bounds`, as in the certificate.
+        formula: the dimension in theory, or None.
+        formula_status: `theorem`, `conjecture` or `none`.
+        statement: the id of the statement behind the formula.
+        error: why there is no result, or None.
+        seconds: how long the task took.
+        evidence: what else the certificate recorded, enough to compute it again.
+    """
+
+    task: Task
+    lower: int | None = None
+    upper: int | None = None
+    upper_source: str | None = None
+    lower_proved: bool | None = None
+    verdict: str | None = None
+    formula: int | None = None
+    formula_status: str | None = None
+    statement: str | None = None
+    error: str | None = None
+    seconds: float = 0.0
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def unexplained(self) -> int | None:
+        """How many kernel dimensions no known bound accounts for."""
+        return None if self.upper is None or self.lower is None else self.upper - self.lower
+
+    @property
+    def difference(self) -> int | None:
+        """The formula minus the rank found."""
+        return None if self.formula is None or self.lower is None else self.formula - self.lower
+
+    @property
+    def agreement(self) -> Agreement:
+        """How the formula stands against the certificate.
+
+        `confirmed`: the dimension is proved and the formula gives it. `refuted`: the formula lies
+        outside the proved bounds. Between the two nothing is proved, and the rank found agrees or
+        differs.
+        """
+        if self.lower is None or self.upper is None:
+            return "failed"
+        if self.formula is None:
+            return "no formula"
+        if self.formula > self.upper or (self.formula < self.lower and self.lower_proved):
+            return "refuted"
+        if self.formula == self.lower:
+            return "confirmed" if self.verdict == "exact" else "rank agrees"
+        return "rank differs"
+
+    def values(self) -> dict[str, Any]:
+        """The columns of tables and the names of conditions: all but the evidence."""
+        return {
+            "network": self.task.architecture.name,
+            **architecture_values(self.task.architecture),
+            "readout": self.task.readout,
+            "seed": self.task.seed,
+            "prime": self.task.prime,
+            "lower": self.lower,
+            "upper": self.upper,
+            "upper_source": self.upper_source,
+            "verdict": self.verdict,
+            "unexplained": self.unexplained,
+            "formula": self.formula,
+            "status": self.formula_status,
+            "statement": self.statement,
+            "difference": self.difference,
+            "agreement": self.agreement,
+            "error": self.error,
+            "seconds": self.seconds,
+        }
+
+
+COLUMNS = tuple(Record(Task(Architecture((1, 1), (1,), 1), "logits", 0, 0)).values())
+"""The names that `Record.values` gives."""
+
+
+def failed(task: Task, error: str, seconds: float = 0.0) -> Record:
+    """The record of a task without a result."""
+    return Record(task, error=" ".join(error.split()), seconds=seconds)

@@ -1,0 +1,292 @@
+"""`neuromanifold atlas`: sweeps over many architectures, and what they found."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from neuromanifold.cli.options import Json
+from neuromanifold.cli.output import columns as aligned
+from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from neuromanifold.atlas.execution import Cluster
+    from neuromanifold.atlas.grid import Grid
+    from neuromanifold.atlas.sweep import Progress
+
+Atlas = Annotated[Path, Parameter(help="an atlas file")]
+Where = Annotated[str | None, Parameter(help="a condition, e.g. 'heads > 1 and depth == 2'")]
+Columns = Annotated[str | None, Parameter(help="columns, with commas between them")]
+
+atlas = App(name="atlas", help="Sweep over many architectures, and look at what came out.")
+
+_SHOWN = "network,readout,seed,parameters,lower,upper,verdict,formula,status,agreement"
+
+
+@atlas.command
+def run(
+    grid: Annotated[Path, Parameter(help="a grid (TOML)")],
+    *,
+    out: Annotated[Path, Parameter(help="the atlas file to write or to go on with")],
+    scheduler: Annotated[
+        str | None, Parameter(help="a running Dask scheduler, tcp://HOST:PORT")
+    ] = None,
+    workers: Annotated[int | None, Parameter(help="local processes; default one a core")] = None,
+    time_limit: Annotated[float, Parameter(help="seconds for each task")] = 600.0,
+    limit: Annotated[int, Parameter(help="more tasks than this need --yes")] = 10_000,
+    yes: Annotated[bool, Parameter(negative="", help="however many tasks there are")] = False,
+    retry: Annotated[bool, Parameter(negative="", help="do again what failed before")] = False,
+    json: Json = False,
+) -> int:
+    """Certify every architecture of a grid; the same command again goes on where it stopped.
+
+    Example: neuromanifold atlas run grids/heads.toml --out heads.sqlite
+    """
+    from neuromanifold.atlas.grid import load_grid
+    from neuromanifold.atlas.store import open_for_writing
+    from neuromanifold.atlas.sweep import run_sweep
+
+    read = load_grid(grid)
+    tasks = _survey(read, None if yes else limit)
+    try:
+        with open_for_writing(out) as store:
+            done = run_sweep(
+                read,
+                store,
+                tasks,
+                _cluster(scheduler, workers),
+                time_limit=_positive(time_limit),
+                retry=retry,
+                report=_progress_lines(),
+            )
+    except KeyboardInterrupt:
+        sys.stderr.write(
+            f"neuromanifold: interrupted; what is finished is in {out}: "
+            "the same command goes on from there\n"
+        )
+        return 130
+    if json:
+        print_json({"file": str(out), "grid": read.name, **asdict(done)})
+    else:
+        print_lines(
+            f"{out}: all {tasks} tasks of {read.name} are done; {done.computed} were computed now "
+            f"in {_duration(done.seconds)}, of which {done.failed} failed"
+        )
+    return 0
+
+
+@atlas.command
+def status(file: Atlas, *, json: Json = False) -> None:
+    """How far the sweeps of an atlas are: done, failed, left, speed.
+
+    Example: neuromanifold atlas status heads.sqlite
+    """
+    from neuromanifold.atlas.queries import status as status_of
+    from neuromanifold.atlas.store import open_for_reading
+
+    with open_for_reading(file) as store:
+        found = status_of(store)
+    if json:
+        sweeps = [{**asdict(s), "left": s.left, "speed": s.speed} for s in found.sweeps]
+        print_json({**asdict(found), "sweeps": sweeps})
+        return
+    rows = [("sweep", "tasks", "done", "left", "tasks/s")]
+    rows += [
+        (s.name, str(s.tasks), str(s.done), str(s.left), f"{s.speed:.2f}" if s.speed else "-")
+        for s in found.sweeps
+    ]
+    print_lines(
+        f"{file}: {found.done} done, {found.exact} of them exact; {found.failed} failed; "
+        f"{found.left} left",
+        *aligned(rows),
+    )
+
+
+@atlas.command
+def show(
+    file: Atlas,
+    *,
+    where: Where = None,
+    disagreements: Annotated[
+        bool, Parameter(negative="", help="where the formula is not the rank found")
+    ] = False,
+    unexplained: Annotated[
+        bool, Parameter(negative="", help="where the kernel exceeds the known symmetries")
+    ] = False,
+    columns: Columns = None,
+    rows: Annotated[int, Parameter(help="at most so many lines; 0 for all")] = 50,
+    json: Json = False,
+) -> None:
+    """List the records of an atlas.
+
+    Example: neuromanifold atlas show heads.sqlite --disagreements --where "depth == 1"
+    """
+    from neuromanifold.atlas.export import cell, check_columns
+    from neuromanifold.atlas.queries import select
+    from neuromanifold.atlas.store import open_for_reading
+
+    wanted = check_columns((columns or _SHOWN).split(","))
+    with open_for_reading(file) as store:
+        found = select(store, where, disagreements=disagreements, unexplained=unexplained)
+        table = [
+            {column: record.values()[column] for column in wanted}
+            for record in islice(found, rows or None)
+        ]
+        more = sum(1 for _ in found)
+    if json:
+        print_json({"records": table, "more": more})
+        return
+    lines = [tuple(wanted), *(tuple(map(cell, line.values())) for line in table)]
+    print_lines(*aligned(lines), f"{len(table) + more} records, {len(table)} shown")
+
+
+@atlas.command(name="map")
+def draw(
+    file: Atlas,
+    *,
+    out: Annotated[Path, Parameter(help="the figure's name; .png and .svg are added")],
+    kind: Annotated[
+        Literal["heat", "scatter", "growth"], Parameter(help="the kind of figure")
+    ] = "heat",
+    x: Annotated[str, Parameter(help="the field along the x axis")] = "ranks",
+    y: Annotated[str, Parameter(help="the field along the y axis of a heat map")] = "heads",
+    value: Annotated[
+        Literal["dimension", "difference", "unexplained"],
+        Parameter(help="what a heat map shows: the rank found, the formula minus it, or gaps"),
+    ] = "dimension",
+    where: Where = None,
+    json: Json = False,
+) -> None:
+    """Draw the records of an atlas: heat map, scatter of parameters and dimension, or growth.
+
+    Example: neuromanifold atlas map heads.sqlite --x ranks --y heads --value difference --out heads
+    """
+    from neuromanifold.atlas.queries import select
+    from neuromanifold.atlas.store import open_for_reading
+    from neuromanifold.figures.atlas_maps import growth, heat_map, save_figure, scatter
+
+    with open_for_reading(file) as store:
+        records = list(select(store, where))
+    if kind == "heat":
+        figure = heat_map(records, x, y, value)
+    elif kind == "growth":
+        figure = growth(records, x)
+    else:
+        figure = scatter(records)
+    files = save_figure(figure, out)
+    if json:
+        print_json({"files": [str(path) for path in files], "records": len(records)})
+    else:
+        print_lines(f"{len(records)} records drawn: {', '.join(map(str, files))}")
+
+
+@atlas.command
+def export(
+    file: Atlas,
+    *,
+    csv: Annotated[Path | None, Parameter(help="write a CSV table")] = None,
+    parquet: Annotated[Path | None, Parameter(help="write a Parquet table")] = None,
+    where: Where = None,
+    columns: Columns = None,
+    json: Json = False,
+) -> None:
+    """Write the records of an atlas as a table.
+
+    Example: neuromanifold atlas export heads.sqlite --csv heads.csv --columns network,lower,formula
+    """
+    from neuromanifold.atlas.export import check_columns, write_csv, write_parquet
+    from neuromanifold.atlas.queries import select
+    from neuromanifold.atlas.record import COLUMNS
+    from neuromanifold.atlas.store import open_for_reading
+
+    targets = [(csv, write_csv), (parquet, write_parquet)]
+    if csv is None and parquet is None:
+        raise ArgumentError("nothing to write; give --csv FILE or --parquet FILE")
+    wanted = check_columns(columns.split(",") if columns else COLUMNS)
+    written = {}
+    with open_for_reading(file) as store:
+        for path, write in targets:
+            if path is not None:
+                written[str(path)] = write(select(store, where), path, wanted)
+    if json:
+        print_json({"rows": written})
+    else:
+        print_lines(*(f"{path}: {rows} rows" for path, rows in written.items()))
+
+
+def _survey(grid: "Grid", limit: int | None) -> int:
+    """Say what is about to be done, and how many tasks it is; more than the limit is refused."""
+    from neuromanifold.atlas.tasks import survey
+
+    plan = survey(grid)
+    cores = len(os.sched_getaffinity(0))
+    dropped = "".join(f"; {count} combinations {why}" for why, count in plan.dropped.items())
+    sys.stderr.write(
+        f"{grid.name}: {plan.tasks} tasks for {plan.architectures} architectures{dropped}; "
+        f"roughly {_duration(plan.seconds / cores)} on {cores} cores\n"
+    )
+    if limit is not None and plan.tasks > limit:
+        raise ArgumentError(
+            f"{plan.tasks} tasks are more than the limit of {limit}; "
+            "say --yes to run them all, or sample the grid"
+        )
+    return plan.tasks
+
+
+def _cluster(
+    scheduler: str | None, workers: int | None
+) -> Callable[[], AbstractContextManager["Cluster"]]:
+    """How the cluster is opened, when something is left to compute."""
+    if workers is not None and workers < 1:
+        raise ArgumentError(f"--workers must be at least 1; got {workers}")
+
+    def open_cluster() -> AbstractContextManager["Cluster"]:
+        from neuromanifold.atlas.execution import local_cluster, running_cluster
+
+        return local_cluster(workers) if scheduler is None else running_cluster(scheduler)
+
+    return open_cluster
+
+
+def _positive(seconds: float) -> float:
+    if not seconds > 0:
+        raise ArgumentError(f"--time-limit must be positive; got {seconds}")
+    return seconds
+
+
+def _progress_lines() -> Callable[["Progress"], None]:
+    """Report progress on stderr, on a terminal only and at most once a second."""
+    said = float("-inf")
+
+    def report(progress: "Progress") -> None:
+        nonlocal said
+        now = time.monotonic()
+        if not sys.stderr.isatty() or (progress.left and now - said < 1):
+            return
+        said = now
+        done = progress.tasks - progress.left
+        line = f"{done} of {progress.tasks} done"
+        if progress.failed:
+            line += f", {progress.failed} failed"
+        if progress.computed and progress.left:
+            left = progress.left * progress.seconds / progress.computed
+            line += f", {_duration(left)} left"
+        sys.stderr.write(line + "\n")
+
+    return report
+
+
+def _duration(seconds: float) -> str:
+    """A duration in the unit that suits it."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

@@ -1,0 +1,198 @@
+"""Maps of an atlas: heat maps over two fields, parameters against dimension, growth along a field.
+
+What is drawn is what was computed: the ranks found, hollow or with a ≥ where they are not proved to
+be the dimension. Formulas appear only as differences from them.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from neuromanifold.atlas.export import cell
+from neuromanifold.atlas.record import COLUMNS, Record
+from neuromanifold.errors import ArgumentError, FileFormatError
+
+MapValue = Literal["dimension", "difference", "unexplained"]
+
+_VALUES: dict[MapValue, tuple[str, Callable[[Record], int | None]]] = {
+    "dimension": ("rank found", lambda record: record.lower),
+    "difference": ("formula minus rank found", lambda record: record.difference),
+    "unexplained": ("unexplained dimensions", lambda record: record.unexplained),
+}
+
+
+def heat_map(records: Iterable[Record], x: str, y: str, value: MapValue = "dimension") -> Figure:
+    """The values over two fields; where several networks share a cell, their range is written.
+
+    Args:
+        records: what to draw; those without the value are left out.
+        x: the field along the x axis, any column of a record.
+        y: the field along the y axis.
+        value: the rank found, the formula minus it, or the unexplained dimensions.
+    """
+    _check_fields(x, y)
+    title, read = _VALUES[value]
+    cells: dict[tuple[Hashable, Hashable], list[Record]] = defaultdict(list)
+    for record in records:
+        if read(record) is not None:
+            fields = record.values()
+            cells[fields[x], fields[y]].append(record)
+    _something(cells, f"record with a value for {title!r}")
+    across, up = (_sorted({key[axis] for key in cells}) for axis in (0, 1))
+    figure, axes = _figure(1.8 + 0.55 * len(across), 1.6 + 0.45 * len(up))
+    grid = np.full((len(up), len(across)), np.nan)
+    for (column, row), here in cells.items():
+        found = [number for record in here if (number := read(record)) is not None]
+        j, i = across.index(column), up.index(row)
+        grid[i, j] = max(found, key=abs)
+        proved = value != "dimension" or all(record.verdict == "exact" for record in here)
+        text = _span(found) if proved else f"≥{_span(found)}"
+        axes.text(j, i, text, ha="center", va="center", fontsize=7)
+    image = axes.imshow(grid, origin="lower", aspect="auto", **_colours(grid, value))
+    figure.colorbar(image, ax=axes, label=title)
+    axes.set_xticks(range(len(across)), [_label(v) for v in across])
+    axes.set_yticks(range(len(up)), [_label(v) for v in up])
+    axes.set(xlabel=x, ylabel=y, title=f"{title} ({sum(map(len, cells.values()))} certificates)")
+    return figure
+
+
+def _span(found: Sequence[int]) -> str:
+    low, high = min(found), max(found)
+    return str(low) if low == high else f"{low}…{high}"
+
+
+def scatter(records: Iterable[Record]) -> Figure:
+    """Parameters against the rank found; full where it is proved to be the dimension."""
+    points: dict[tuple[str, bool], set[tuple[int, int]]] = defaultdict(set)
+    for record in records:
+        if record.lower is not None:
+            architecture = record.task.architecture
+            kind = (architecture.attention, record.verdict == "exact")
+            points[kind].add((architecture.parameters, record.lower))
+    _something(points, "record with a result")
+    figure, axes = _figure(5.5, 4.5)
+    for (attention, exact), found in sorted(points.items()):
+        parameters, ranks = zip(*sorted(found), strict=True)
+        colour = "C0" if attention == "lightning" else "C1"
+        how = "proved dimension" if exact else "rank found"
+        axes.scatter(
+            parameters,
+            ranks,
+            s=14,
+            edgecolors=colour,
+            facecolors=colour if exact else "none",
+            label=f"{attention}, {how}",
+        )
+    largest = max(parameters for found in points.values() for parameters, _ in found)
+    axes.plot([0, largest], [0, largest], color="0.7", linewidth=0.8, label="parameters")
+    axes.set(xlabel="parameters", ylabel="dimension", xlim=(0, None), ylim=(0, None))
+    axes.legend(fontsize=8)
+    return figure
+
+
+def growth(records: Iterable[Record], x: str) -> Figure:
+    """The rank found along one field, a line for each way to choose the other fields.
+
+    Along the depth, networks with the same set of widths and of ranks share a line, which shows the
+    largest rank found.
+    """
+    _check_fields(x)
+    lines: dict[str, dict[Any, int]] = defaultdict(dict)
+    for record in records:
+        if record.lower is not None:
+            at = record.values()[x]
+            line = lines[_others(record, x)]
+            line[at] = max(record.lower, line.get(at, 0))
+    _something(lines, "record with a result")
+    across = _sorted({value for line in lines.values() for value in line})
+    figure, axes = _figure(5.5, 4.5)
+    for name, line in sorted(lines.items()):
+        places = [i for i, value in enumerate(across) if value in line]
+        axes.plot(places, [line[across[i]] for i in places], marker="o", markersize=3, label=name)
+    axes.set_xticks(range(len(across)), [_label(v) for v in across])
+    axes.set(xlabel=x, ylabel="rank found", ylim=(0, None))
+    if len(lines) <= 12:
+        axes.legend(fontsize=7)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | Path) -> tuple[Path, Path]:
+    """Write a figure as PNG and as SVG; a .png or .svg at the end of the name is left out."""
+    path = Path(path)
+    stem = path.with_suffix("") if path.suffix in (".png", ".svg") else path
+    files = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
+    if not path.parent.is_dir():
+        raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
+    try:
+        # Without a date and with fixed ids the same records give the same bytes.
+        with matplotlib.rc_context({"svg.hashsalt": "neuromanifold"}):
+            figure.savefig(files[0], dpi=150, metadata={"Software": None})
+            figure.savefig(files[1], metadata={"Date": None})
+    except OSError as error:
+        raise FileFormatError(f"{stem} cannot be written: {error.strerror}") from None
+    return files
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def _colours(grid: np.ndarray, value: MapValue) -> dict[str, Any]:
+    """A colour scale that starts at zero, or for differences is white at zero."""
+    largest = max(1.0, float(np.nanmax(np.abs(grid))))
+    if value == "difference":
+        return {"cmap": "RdBu", "vmin": -largest, "vmax": largest}
+    return {"cmap": "Blues", "vmin": 0.0, "vmax": 1.4 * largest}  # dark text stays readable
+
+
+_DEFAULTS = ("value_ranks ", "skip none", "mask none", "temperature 1", "heads 1", "readout logits")
+
+
+def _others(record: Record, x: str) -> str:
+    """What a network is apart from the field along the axis, in words."""
+    fields = {**record.task.architecture.to_dict(), "readout": record.task.readout}
+    words = []
+    for key, value in fields.items():
+        if key == x:
+            continue
+        sizes = tuple(value) if isinstance(value, list) else None
+        if sizes is not None and x == "depth":
+            sizes = tuple(sorted(set(sizes)))
+        words.append(f"{key} {cell(value if sizes is None else sizes)}")
+    return ", ".join(word for word in words if word not in _DEFAULTS)
+
+
+def _check_fields(*fields: str) -> None:
+    unknown = [field for field in fields if field not in COLUMNS]
+    if unknown:
+        raise ArgumentError(f"unknown field {unknown[0]!r}; the fields are {', '.join(COLUMNS)}")
+
+
+def _something(found: object, wanted: str) -> None:
+    if not found:
+        raise ArgumentError(f"there is nothing to draw: no {wanted}; widen the filter")
+
+
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    """Numbers by size, lists by length and then entry by entry, words by the alphabet."""
+    return sorted(
+        values,
+        key=lambda v: (
+            v is not None,
+            len(v) if isinstance(v, Sequence) else 0,
+            v if v is not None else 0,
+        ),
+    )
+
+
+def _label(value: object) -> str:
+    return "none" if value is None else cell(value)

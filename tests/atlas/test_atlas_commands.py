@@ -1,0 +1,198 @@
+"""The atlas's commands answer, and misuse is one sentence and exit code 2."""
+
+import csv
+import json
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from neuromanifold.atlas.computation import run_task
+from neuromanifold.atlas.grid import load_grid
+from neuromanifold.atlas.queries import select
+from neuromanifold.atlas.record import COLUMNS
+from neuromanifold.atlas.store import open_for_reading, open_for_writing
+from neuromanifold.atlas.tasks import tasks_of
+from neuromanifold.cli import main
+
+GRID = """
+[architecture]
+widths = [[2, 2], [3, 2]]
+ranks = { each = "1..2" }
+tokens = 2
+heads = "1..3"
+attention = ["lightning", "softmax"]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A grid and the finished store of its sweep."""
+    folder = tmp_path_factory.mktemp("atlas")
+    (folder / "g.toml").write_text(GRID)
+    grid = load_grid(folder / "g.toml")
+    records = [run_task(task) for task in tasks_of(grid)]
+    with open_for_writing(folder / "a.sqlite") as store:
+        store.begin_sweep(grid, len(records), 0)
+        store.add(records, grid, 1.0)
+    return folder
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def answer(capsys, *arguments):
+    code, out, err = run(capsys, "atlas", *arguments, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_status_counts_what_is_done(folder, capsys):
+    found = answer(capsys, "status", folder / "a.sqlite")
+    assert (found["done"], found["failed"], found["left"]) == (24, 0, 0)
+    assert 0 < found["exact"] <= 24
+    assert found["sweeps"][0]["tasks"] == 24
+    assert "24 done" in run(capsys, "atlas", "status", folder / "a.sqlite")[1]
+
+
+def test_show_lists_what_is_asked_for(folder, capsys):
+    columns = ("--columns", "heads,lower,upper,unexplained,attention")
+    everything = answer(capsys, "show", folder / "a.sqlite", "--rows", "0", *columns)
+    assert len(everything["records"]) == 24
+    some = answer(
+        capsys, "show", folder / "a.sqlite", *columns, "--unexplained", "--where", "heads == 3"
+    )["records"]
+    assert some == [r for r in everything["records"] if r["heads"] == 3 and r["unexplained"] > 0]
+    assert some
+    assert answer(capsys, "show", folder / "a.sqlite", "--rows", "5")["more"] == 19
+    out = run(capsys, "atlas", "show", folder / "a.sqlite", "--disagreements")[1]
+    assert out.endswith("records, 0 shown\n") or "refuted" in out or "rank differs" in out
+
+
+def test_tables_hold_every_record(folder, capsys, tmp_path):
+    from pyarrow import parquet
+
+    table, arrow = tmp_path / "a.csv", tmp_path / "a.parquet"
+    found = answer(capsys, "export", folder / "a.sqlite", "--csv", table, "--parquet", arrow)
+    assert set(found["rows"].values()) == {24}
+    with open_for_reading(folder / "a.sqlite") as store:
+        expected = [record.values() for record in select(store)]
+    assert parquet.read_table(arrow).to_pylist() == [
+        {key: list(value) if isinstance(value, tuple) else value for key, value in row.items()}
+        for row in expected
+    ]
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(COLUMNS)
+    assert [(r["network"], int(r["lower"]), r["widths"]) for r in rows] == [
+        (r["network"], r["lower"], "-".join(map(str, r["widths"]))) for r in expected
+    ]
+
+
+def test_a_table_of_some_columns_and_rows(folder, capsys, tmp_path):
+    path = tmp_path / "a.csv"
+    options = ("--csv", path, "--columns", "heads,lower", "--where", "heads == 2")
+    answer(capsys, "export", folder / "a.sqlite", *options)
+    lines = path.read_text().splitlines()
+    assert lines[0] == "heads,lower"
+    assert len(lines) == 9
+    assert all(line.startswith("2,") for line in lines[1:])
+
+
+def test_parquet_without_its_extra_is_a_sentence(folder, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("neuromanifold.atlas.export.find_spec", lambda _: None)
+    path = tmp_path / "a.parquet"
+    code, _, err = run(capsys, "atlas", "export", folder / "a.sqlite", "--parquet", path)
+    assert code == 2
+    assert "install neuromanifold[parquet]" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--x", "ranks", "--y", "heads"),
+        ("--x", "widths", "--y", "heads", "--value", "difference"),
+        ("--x", "ranks", "--y", "widths", "--value", "unexplained"),
+        ("--kind", "scatter"),
+        ("--kind", "growth", "--x", "heads"),
+        ("--kind", "growth", "--x", "depth"),
+    ],
+)
+def test_maps_are_written_as_png_and_svg(options, folder, capsys, tmp_path):
+    found = answer(capsys, "map", folder / "a.sqlite", *options, "--out", tmp_path / "m")
+    assert found["files"] == [str(tmp_path / "m.png"), str(tmp_path / "m.svg")]
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    svg = (tmp_path / "m.svg").read_bytes()
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
+    answer(capsys, "map", folder / "a.sqlite", *options, "--out", tmp_path / "m.svg")
+    assert (tmp_path / "m.svg").read_bytes() == svg
+
+
+def test_a_finished_sweep_starts_no_cluster(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "neuromanifold.atlas.execution", None)
+    code, out, _ = run(
+        capsys, "atlas", "run", folder / "g.toml", "--out", folder / "a.sqlite", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["computed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("run", "no.toml", "--out", "x"), "no.toml is not a file"),
+        (("run", "bad.toml", "--out", "x"), "bad.toml: unknown field 'head' in [architecture]"),
+        (("run", "g.toml", "--out", "x", "--limit", "10"), "more than the limit of 10; say --yes"),
+        (("run", "g.toml", "--out", "g.toml"), "g.toml is not an atlas"),
+        (("run", "g.toml", "--out", "no/x"), "the folder no does not exist"),
+        (("run", "g.toml", "--out", "x", "--workers", "0"), "--workers must be at least 1"),
+        (("run", "g.toml", "--out", "x", "--time-limit", "0"), "--time-limit must be positive"),
+        (("run", "g.toml", "--out", "x", "--scheduler", "9"), "no Dask scheduler answers at 9"),
+        (("status", "no.sqlite"), "no.sqlite is not a file"),
+        (("status", "g.toml"), "g.toml is not an atlas"),
+        (("show", "a.sqlite", "--where", "color > 1"), "unknown name 'color'"),
+        (("show", "a.sqlite", "--columns", "color"), "unknown column 'color'"),
+        (("export", "a.sqlite"), "nothing to write"),
+        (("export", "a.sqlite", "--csv", "no/x.csv"), "the folder no does not exist"),
+        (("map", "a.sqlite", "--out", "m", "--x", "color"), "unknown field 'color'"),
+        (("map", "a.sqlite", "--out", "m", "--where", "heads > 9"), "nothing to draw"),
+        (("map", "a.sqlite", "--out", "no/m"), "the folder no does not exist"),
+    ],
+)
+def test_misuse_is_one_sentence_and_damages_nothing(
+    arguments, sentence, folder, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("neuromanifold.atlas.execution._CONNECT_SECONDS", 0.5)
+    for name in ("a.sqlite", "g.toml"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "bad.toml").write_text(GRID + "head = 3\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    code, out, err = run(capsys, "atlas", *arguments)
+    sentences = [line for line in err.splitlines() if line.startswith("neuromanifold: ")]
+    assert (code, out, len(sentences)) == (2, "", 1)
+    assert sentence in sentences[0]
+    assert all("Traceback" not in line for line in err.splitlines())
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+
+
+def test_every_command_has_help_with_an_example(capsys):
+    for command in ("run", "status", "show", "map", "export"):
+        code, out, _ = run(capsys, "atlas", command, "--help")
+        assert code == 0
+        assert f"Example: neuromanifold atlas {command}" in " ".join(out.split())
+
+
+def test_looking_at_a_store_loads_no_array_library(folder):
+    code = (
+        "import sys; from neuromanifold.cli import main\n"
+        f"main(['atlas', 'status', {str(folder / 'a.sqlite')!r}])\n"
+        f"main(['atlas', 'show', {str(folder / 'a.sqlite')!r}])\n"
+        "sys.exit(any(m in sys.modules for m in ('jax', 'numpy', 'distributed', 'matplotlib')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -1,0 +1,179 @@
+"""The committed tables were made by the shipped grids, and show what the documentation says."""
+
+import csv
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.atlas.computation import run_task
+from neuromanifold.atlas.grid import load_grid
+from neuromanifold.atlas.tasks import Task
+from neuromanifold.dimension.formula import dimension_formula
+from neuromanifold.dimension.heads import several_heads_dimension
+from neuromanifold.statements import Facts
+
+ROOT = Path(__file__).parents[2]
+TABLES = sorted(path.stem for path in (ROOT / "atlas").glob("*.csv"))
+
+# Where counting only the mixing of heads gives too much: the image of few rank-one value maps is no
+# more than their span (first), and sums of few rank-one tensors are of low rank in a third way.
+LESS_THAN_MIXING = {
+    Architecture((2, 4), (2,), 2, heads=3, value_ranks=(1,)): 21,
+    Architecture((3, 2), (1,), 2, heads=5, value_ranks=(1,)): 35,
+}
+
+
+def widens(architecture):
+    """Whether an interior layer is wider than the one before it, as far as its width counts."""
+    c = Facts.of(architecture).seen_widths
+    return any(c[i] > c[i - 1] for i in range(1, architecture.depth))
+
+
+@cache
+def table(name):
+    """The rows of a table: (architecture, readout) to the row."""
+    with (ROOT / "atlas" / f"{name}.csv").open(encoding="utf-8") as file:
+        return {(_architecture(row), row["readout"]): row for row in csv.DictReader(file)}
+
+
+def _architecture(row):
+    def sizes(text):
+        return tuple(map(int, text.split("-"))) if text else None
+
+    return Architecture(
+        widths=sizes(row["widths"]),
+        ranks=sizes(row["ranks"]),
+        tokens=int(row["tokens"]),
+        attention=row["attention"],
+        heads=int(row["heads"]),
+        value_ranks=sizes(row["value_ranks"]),
+        skip=row["skip"],
+        mask=row["mask"],
+    )
+
+
+def ranks(*names):
+    """The ranks found for the logits, by architecture."""
+    return {
+        architecture: int(row["lower"])
+        for name in names
+        for (architecture, readout), row in table(name).items()
+        if readout == "logits"
+    }
+
+
+def test_every_shipped_grid_has_its_table():
+    assert sorted(path.stem for path in (ROOT / "grids").glob("*.toml")) == TABLES
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_holds_the_architectures_of_its_grid(name):
+    grid = load_grid(ROOT / "grids" / f"{name}.toml")
+    assert set(table(name)) == set(product(grid.architectures(), grid.readouts))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_of_a_table_are_found_again(name):
+    rows = list(table(name).items())
+    for (architecture, readout), row in rows[:: len(rows) // 2]:
+        record = run_task(Task(architecture, readout, 0, 8388593))
+        found = (record.lower, record.upper, record.verdict)
+        assert found == (int(row["lower"]), int(row["upper"]), row["verdict"]), architecture
+
+
+@pytest.mark.statement("head-mixing")
+def test_formulas_disagree_with_no_row():
+    differing = {
+        architecture: int(row["lower"])
+        for name in TABLES
+        for (architecture, readout), row in table(name).items()
+        if (formula := dimension_formula(architecture, readout).dimension) is not None
+        and formula != int(row["lower"])
+    }
+    assert differing == {}
+
+
+@pytest.mark.statement("head-mixing")
+def test_one_layer_with_several_heads_reaches_the_smallest_of_the_proved_bounds():
+    found = {a: n for a, n in ranks("heads", "heads-wide").items() if a.heads > 1}
+    assert LESS_THAN_MIXING.items() <= found.items()
+    assert len(found) > 1300
+    assert {a: several_heads_dimension(a) for a in found} == found
+
+
+@pytest.mark.statement("head-mixing")
+def test_deep_networks_with_heads_that_do_not_widen_have_the_sum_of_their_layers():
+    found = {a: n for a, n in ranks("heads-deep").items() if not widens(a)}
+    assert len(found) > 300
+    assert {a: several_heads_dimension(a) for a in found} == found
+
+
+def test_deep_networks_with_heads_that_widen_may_have_less():
+    found = {a: n for a, n in ranks("heads-deep").items() if widens(a)}
+    less = {a for a, n in found.items() if n != several_heads_dimension(a)}
+    assert all(found[a] < several_heads_dimension(a) for a in less)
+    assert less
+    assert not any(a.attention == "softmax" and a.tokens > 2 for a in less)
+
+
+@pytest.mark.parametrize(("tokens", "dimension"), [(2, 52), (3, 56)])
+def test_softmax_heads_that_widen_see_less_with_two_tokens(tokens, dimension):
+    network = Architecture((2, 4, 2), (2, 4), tokens, "softmax", heads=2)
+    assert widens(network)
+    assert several_heads_dimension(network) == 56
+    assert run_task(Task(network, "logits", 0, 8388593)).lower == dimension
+
+
+def test_skips_and_masks_with_two_heads_have_the_sum_of_their_layers_unless_they_widen():
+    found = {a: n for a, n in ranks("skips-and-masks").items() if a.heads > 1}
+    agreeing = {a: n for a, n in found.items() if n == several_heads_dimension(a)}
+    assert len(found) > 300
+    assert all(widens(a) for a in found.keys() - agreeing.keys())
+    assert all(found[a] < several_heads_dimension(a) for a in found.keys() - agreeing.keys())
+
+
+@pytest.mark.statement("inner-skip")
+@pytest.mark.statement("residual-skip")
+def test_skips_with_the_causal_mask_have_the_dimension_without_it():
+    rows = {
+        a: row for (a, _), row in table("skips-and-masks").items()
+        if a.heads == 1 and a.skip != "none" and a.mask == "causal"
+    }  # fmt: skip
+    assert len(rows) > 150
+    for a, row in rows.items():
+        unmasked = Architecture.from_dict({**a.to_dict(), "mask": "none"})
+        assert row["verdict"] == "exact"
+        assert int(row["lower"]) == dimension_formula(unmasked).dimension
+
+
+@pytest.mark.statement("readouts")
+def test_probabilities_are_the_logits_of_one_output_less_and_decisions_one_dimension_less():
+    rows = {key: int(row["lower"]) for key, row in table("readouts").items()}
+    compared = 0
+    for (a, readout), probabilities in rows.items():
+        if readout != "probabilities" or a.skip == "residual":
+            continue
+        decisions = rows[a, "decisions"]
+        if a.widths[-1] == 1:
+            assert probabilities == decisions == 0
+            continue
+        assert decisions == probabilities - 1
+        widths = (*a.widths[:-1], a.widths[-1] - 1)
+        narrower = Architecture.from_dict({**a.to_dict(), "widths": widths})
+        formula = dimension_formula(narrower).dimension
+        assert formula is None or probabilities == formula
+        compared += formula is not None
+    assert compared > 100
+
+
+def test_with_residual_skip_probabilities_lose_the_shifts_and_decisions_nothing_more():
+    rows = {key: int(row["lower"]) for key, row in table("readouts").items()}
+    found = [a for a, readout in rows if readout == "logits" and a.skip == "residual"]
+    seen = [a for a in found if a.tokens > 1 and a.widths[-1] > 1]
+    assert len(seen) > 15
+    for a in seen:
+        shifts = a.heads * a.widths[0]
+        assert rows[a, "probabilities"] == rows[a, "logits"] - shifts == rows[a, "decisions"]
