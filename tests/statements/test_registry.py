@@ -4,22 +4,16 @@ import pytest
 
 from citations import IDS, NUMBERED, citations, cited_by, covered_by
 from neuromanifold.errors import ArgumentError
-from neuromanifold.statements import PENDING, STATEMENTS, Facts, get, unmet
+from neuromanifold.statements import STATEMENTS, Facts, get, unmet
 
 CITED = set(cited_by())
 COVERED = set(covered_by())
 
 
-@pytest.mark.parametrize("id_", [id_ for id_ in IDS if id_ not in PENDING])
+@pytest.mark.parametrize("id_", IDS)
 def test_a_statement_is_cited_by_code_and_covered_by_a_test(id_):
     assert id_ in CITED, f"no docstring or comment outside `statements` cites ({id_})"
     assert id_ in COVERED, f'no test carries @pytest.mark.statement("{id_}")'
-
-
-@pytest.mark.parametrize("id_", PENDING)
-def test_a_statement_with_code_and_test_is_no_longer_pending(id_):
-    assert id_ in IDS
-    assert not (id_ in CITED and id_ in COVERED), f"take {id_} off the list PENDING"
 
 
 def test_every_citation_and_every_marker_names_a_statement():

@@ -6,7 +6,6 @@ callers fill. Code, tests and documentation cite statements by id.
 """
 
 from neuromanifold.statements.facts import Facts
-from neuromanifold.statements.pending import PENDING
 from neuromanifold.statements.registry import STATEMENTS, applies, get, unmet
 from neuromanifold.statements.statement import Hypothesis, Kind, Statement, Status
 
@@ -14,7 +13,6 @@ __all__ = [
     "Facts",
     "Hypothesis",
     "Kind",
-    "PENDING",
     "STATEMENTS",
     "Statement",
     "Status",
