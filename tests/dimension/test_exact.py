@@ -166,6 +166,17 @@ def test_readouts_see_the_network_of_one_output_less(readout):
 
 @pytest.mark.statement("readouts")
 @pytest.mark.parametrize("readout", ["probabilities", "decisions"])
+def test_readouts_of_wide_layers_are_bounded_by_the_virtual_weights(readout):
+    certificate = certify(lightning((2, 4, 3), (2, 2), 3), readout=readout)
+    assert certificate.upper_source == "virtual weights"
+    assert certificate.verdict == "exact"
+    assert sum(family.dimension for family in certificate.symmetries) < (
+        certificate.parameters - certificate.lower
+    )
+
+
+@pytest.mark.statement("readouts")
+@pytest.mark.parametrize("readout", ["probabilities", "decisions"])
 def test_one_output_coordinate_decides_nothing(readout):
     for skip in ("none", "residual"):
         certificate = certify(lightning((1, 1), (1,), 2, skip=skip), readout=readout)
