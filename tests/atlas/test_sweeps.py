@@ -26,21 +26,21 @@ widths = {{ each = "{widths}" }}
 ranks = {{ equal = "1..2" }}
 tokens = {tokens}
 [tasks]
-seeds = 4
+seeds = {seeds}
 """
 
 
 @pytest.fixture
 def grid(tmp_path):
     path = tmp_path / "grid.toml"
-    path.write_text(GRID.format(widths="1..2", tokens=2))
+    path.write_text(GRID.format(widths="1..2", tokens=2, seeds=4))
     return path
 
 
 @pytest.fixture
 def larger_grid(tmp_path):
     path = tmp_path / "grid.toml"
-    path.write_text(GRID.format(widths="1..3", tokens=[1, 2]))
+    path.write_text(GRID.format(widths="1..3", tokens=[1, 2], seeds=8))
     return path
 
 
@@ -73,6 +73,9 @@ def moved_on(process, path, before):
 
 
 def kill(process):
+    if process.poll() is not None:
+        process.communicate()
+        pytest.fail("the sweep ended before it was killed: make its grid larger")
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     wait_for(lambda: session_is_gone(process))
@@ -111,10 +114,10 @@ def test_a_sweep_killed_a_dozen_times_resumes_to_the_same_rows(larger_grid, tmp_
         before, started = done(out), time.monotonic()
         # Half of the kills strike while it starts, the others when rows have been written.
         if moments.random() < 0.5:
-            time.sleep(moments.uniform(0, 6))
+            time.sleep(moments.uniform(0, 3))
         else:
             wait_for(partial(moved_on, process, out, before))
-            time.sleep(moments.uniform(0, 1))
+            time.sleep(moments.uniform(0, 0.3))
         kill(process)
         found.append((done(out), time.monotonic() - started))
         assert found[-1][0] >= before
