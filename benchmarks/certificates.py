@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.dimension.exact import certify
+from neuromanifold.certificates.exact import certify
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.weights import random_weights
 

@@ -43,8 +43,8 @@ def collect(cluster, batches, time_limit=None):
 
 
 def test_a_record_says_what_certificate_and_formula_say():
-    from neuromanifold.dimension.exact import certify
-    from neuromanifold.dimension.formula import dimension_formula
+    from neuromanifold.certificates.exact import certify
+    from neuromanifold.formula.formula import dimension_formula
 
     network = Architecture((3, 3, 2), (2, 2), 2, "softmax")
     record = run_task(Task(network, "logits", 5, PRIME))

@@ -11,8 +11,8 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.computation import run_task
 from neuromanifold.atlas.grid import load_grid
 from neuromanifold.atlas.tasks import Task
-from neuromanifold.dimension.formula import dimension_formula
-from neuromanifold.dimension.heads import several_heads_dimension
+from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.formula.heads import several_heads_dimension
 from neuromanifold.statements import Facts
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from neuromanifold.cli import main
-from neuromanifold.dimension.formula import dimension_formula
+from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.files import load_weights
 from neuromanifold.networks.weights import random_weights
 
@@ -164,7 +164,7 @@ def test_verify_exits_with_one_when_a_value_does_not_hold(capsys, tmp_path):
     from dataclasses import replace
 
     from neuromanifold.architecture import Architecture
-    from neuromanifold.dimension.exact import certify
+    from neuromanifold.certificates.exact import certify
 
     false = replace(certify(Architecture((3, 2), (2,), 3)), lower=12)
     false.save(tmp_path / "false.json")

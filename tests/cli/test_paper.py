@@ -5,9 +5,9 @@ import json
 import pytest
 
 from neuromanifold.cli import main
-from neuromanifold.dimension import all_widths
-from neuromanifold.verification import run
-from neuromanifold.verification.exact_dimensions import certified
+from neuromanifold.formula import all_widths
+from neuromanifold.paper.checks import run
+from neuromanifold.paper.checks.exact_dimensions import certified
 
 
 def paper(capsys, *arguments):

@@ -5,9 +5,9 @@ import pytest
 
 from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
-from neuromanifold.dimension.formula import dimension_formula
 from neuromanifold.fibers.describe import describe_fiber
 from neuromanifold.fibers.same import same_function
+from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.weights import Weights, random_weights
 
 DEEP = Architecture(widths=(3, 3, 3), ranks=(2, 2), tokens=3)

@@ -8,7 +8,8 @@ import safetensors.numpy
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import FileFormatError
-from neuromanifold.networks.files import load_weights, save_weights, write_file
+from neuromanifold.files import write_file
+from neuromanifold.networks.files import load_weights, save_weights
 from neuromanifold.networks.weights import random_weights, unflatten
 
 NETWORK = Architecture((3, 2), (2,), 3)

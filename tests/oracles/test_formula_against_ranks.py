@@ -5,9 +5,9 @@ import pytest
 from naive_duals import PRIME, network_rank, random_layers, rank
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.dimension.all_widths import virtual_dimension, virtual_upper_bound
-from neuromanifold.dimension.formula import dimension_formula
-from neuromanifold.dimension.redundancy import redundancy
+from neuromanifold.formula.all_widths import virtual_dimension, virtual_upper_bound
+from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.formula.redundancy import redundancy
 from neuromanifold.statements import Facts
 
 SIZES = [

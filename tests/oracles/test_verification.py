@@ -9,12 +9,12 @@ import pytest
 from neuromanifold.algebra.modular import FormalExponentials
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
-from neuromanifold.dimension.exact import certify, certify_function
-from neuromanifold.dimension.independence import Independence
-from neuromanifold.dimension.jacobian import at_a_point, jacobian_rows
-from neuromanifold.dimension.problem import network_problem
-from neuromanifold.dimension.twin import TwinExponentials
-from neuromanifold.dimension.verify import twin_jacobian, verify, verify_function
+from neuromanifold.certificates.exact import certify, certify_function
+from neuromanifold.certificates.independence import Independence
+from neuromanifold.certificates.jacobian import at_a_point, jacobian_rows
+from neuromanifold.certificates.problem import network_problem
+from neuromanifold.certificates.twin import TwinExponentials
+from neuromanifold.certificates.verify import twin_jacobian, verify, verify_function
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.weights import random_weights
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from neuromanifold.paper.checks.checks import CHECKS
+from neuromanifold.paper.checks.run import check_statement
 from neuromanifold.statements import STATEMENTS, get
-from neuromanifold.verification.checks import CHECKS
-from neuromanifold.verification.run import check_statement
 
 
 def test_every_statement_has_a_check_and_every_check_a_statement():

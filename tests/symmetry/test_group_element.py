@@ -6,9 +6,9 @@ import pytest
 from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import FileFormatError
+from neuromanifold.fibers.transport.path import path_to
 from neuromanifold.networks.weights import conditioned_weights
 from neuromanifold.symmetry.group_element import PARTS, GroupElement
-from neuromanifold.symmetry.path import path_to
 
 every_network = pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
 

@@ -28,7 +28,7 @@ def run_batch(tasks: Sequence[Task], time_limit: float | None, record_version: i
 def run_task(task: Task, time_limit: float | None = None) -> Record:
     """The record of one task."""
     # The first import takes seconds and is no part of the task.
-    from neuromanifold.dimension.exact import certify  # noqa: F401
+    from neuromanifold.certificates.exact import certify  # noqa: F401
 
     started = time.perf_counter()
     try:
@@ -42,8 +42,8 @@ def run_task(task: Task, time_limit: float | None = None) -> Record:
 
 
 def _certified(task: Task) -> Record:
-    from neuromanifold.dimension.exact import certify
-    from neuromanifold.dimension.formula import dimension_formula
+    from neuromanifold.certificates.exact import certify
+    from neuromanifold.formula.formula import dimension_formula
 
     certificate = certify(task.architecture, seed=task.seed, prime=task.prime, readout=task.readout)
     formula = dimension_formula(task.architecture, task.readout)

@@ -1,15 +1,15 @@
 """Tables of records: CSV, and Parquet with the extra `parquet`."""
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from neuromanifold.atlas.record import COLUMNS, Record
-from neuromanifold.errors import ArgumentError, FileFormatError
+from neuromanifold.errors import ArgumentError
+from neuromanifold.files import write_whole
 
 _ROWS = 10_000
 """Rows held at a time, so that memory does not grow with the table."""
@@ -38,7 +38,7 @@ def write_csv(records: Iterable[Record], path: str | Path, columns: Sequence[str
                 count += 1
         return count
 
-    return _whole_or_nothing(Path(path), write)
+    return write_whole(path, write, force=True)
 
 
 def write_parquet(
@@ -64,7 +64,7 @@ def write_parquet(
                 count += len(rows)
         return count
 
-    return _whole_or_nothing(Path(path), write)
+    return write_whole(path, write, force=True)
 
 
 def cell(value: object) -> str:
@@ -90,19 +90,3 @@ def _parquet_type(pa: Any, column: str) -> Any:
     if column in _INTEGERS:
         return pa.int64()
     return pa.float64() if column in _REALS else pa.string()
-
-
-def _whole_or_nothing(path: Path, write: Callable[[Path], int]) -> int:
-    """Write beside `path`, then rename, so that a table is never cut short."""
-    if not path.parent.is_dir():
-        raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
-    part = path.with_name(f".{path.name}.part")
-    try:
-        count = write(part)
-        part.replace(path)
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-    return count

@@ -169,9 +169,9 @@ def draw(
 
     Example: neuromanifold atlas map heads.sqlite --x ranks --y heads --value difference --out heads
     """
+    from neuromanifold.atlas.maps import growth, heat_map, save_figure, scatter
     from neuromanifold.atlas.queries import select
     from neuromanifold.atlas.store import open_for_reading
-    from neuromanifold.figures.atlas_maps import growth, heat_map, save_figure, scatter
 
     with open_for_reading(file) as store:
         records = list(select(store, where))

@@ -41,14 +41,14 @@ def certify(
     Example: neuromanifold certify --widths 4,2,3 --ranks 2,2 --tokens 3 --out dimension.json
     """
     from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-    from neuromanifold.networks.files import check_writable
+    from neuromanifold.files import check_writable
 
     check_writable(out, force=force)
     prime = prime or DEFAULT_PRIME
     with progress("certifying"):
         if function is not None:
+            from neuromanifold.certificates.exact import certify_function
             from neuromanifold.cli.user_function import user_function
-            from neuromanifold.dimension.exact import certify_function
 
             mine = user_function(function)
             certificate = certify_function(
@@ -61,7 +61,7 @@ def certify(
                 name=mine.name,
             )
         else:
-            from neuromanifold.dimension.exact import certify as prove
+            from neuromanifold.certificates.exact import certify as prove
 
             given = None if weights is None else weights_given(weights, network)
             architecture = network.architecture() if given is None else given.architecture

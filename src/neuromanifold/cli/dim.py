@@ -42,7 +42,7 @@ def dim(
 
     Example: neuromanifold dim --widths 4,2,3 --ranks 2,2 --tokens 3 --certify
     """
-    from neuromanifold.dimension.formula import dimension_formula, no_formula
+    from neuromanifold.formula.formula import dimension_formula, no_formula
 
     given = None if weights is None else weights_given(weights, network)
     architecture = network.architecture() if given is None else given.architecture
@@ -52,7 +52,7 @@ def dim(
     certificate = estimated = None
     if certify:
         from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-        from neuromanifold.dimension.exact import certify as prove
+        from neuromanifold.certificates.exact import certify as prove
 
         with progress("certifying"):
             certificate = prove(
@@ -64,7 +64,7 @@ def dim(
                 inputs=inputs,
             )
     if estimate:
-        from neuromanifold.dimension.numeric import estimate as measure
+        from neuromanifold.certificates.numeric import estimate as measure
 
         with progress("estimating"):
             estimated = measure(

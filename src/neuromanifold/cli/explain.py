@@ -36,7 +36,7 @@ def explain(
     Example: neuromanifold explain --widths 3,3 --ranks 3 --tokens 3 --heads 2
     """
     from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-    from neuromanifold.dimension.ledger import explain as account
+    from neuromanifold.certificates.ledger import explain as account
 
     given = None if weights is None else weights_given(weights, network)
     architecture = network.architecture() if given is None else given.architecture

@@ -49,8 +49,9 @@ def transport(
 
     Example: neuromanifold fiber transport a.safetensors b.safetensors --out g.safetensors
     """
-    from neuromanifold.networks.files import check_writable, load_weights
-    from neuromanifold.symmetry.transport import transport as find
+    from neuromanifold.fibers.transport.transport import transport as find
+    from neuromanifold.files import check_writable
+    from neuromanifold.networks.files import load_weights
 
     if out is not None:
         check_writable(out, force=force)
@@ -79,10 +80,11 @@ def canonical(
     Example: neuromanifold fiber canonical a.safetensors --out normal.safetensors
     """
     from neuromanifold.errors import ArgumentError
-    from neuromanifold.networks.files import check_writable, load_weights, save_weights
-    from neuromanifold.symmetry.balanced import balanced
-    from neuromanifold.symmetry.canonical import canonical_form
-    from neuromanifold.symmetry.fingerprint import fingerprint
+    from neuromanifold.fibers.normal_form.balanced import balanced
+    from neuromanifold.fibers.normal_form.canonical import canonical_form
+    from neuromanifold.fibers.normal_form.fingerprint import fingerprint
+    from neuromanifold.files import check_writable
+    from neuromanifold.networks.files import load_weights, save_weights
 
     if form not in ("normal", "balanced"):
         raise ArgumentError(f"--form must be normal or balanced; got {form!r}")
@@ -173,7 +175,8 @@ def describe(file: First, *, json: Json = False) -> None:
 def _save_all(points: "Sequence[Weights]", folder: Path, name: str, force: bool) -> list[str]:
     """Write the points as numbered weights files; all names are checked before the first."""
     from neuromanifold.errors import FileFormatError
-    from neuromanifold.networks.files import check_writable, save_weights
+    from neuromanifold.files import check_writable
+    from neuromanifold.networks.files import save_weights
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

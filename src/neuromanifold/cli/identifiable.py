@@ -30,8 +30,8 @@ def identifiable(
     Example: neuromanifold identifiable "A.0[0,0,1]/A.0[0,1,0]" --widths 3,2 --ranks 2 --tokens 3
     """
     from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-    from neuromanifold.dimension.identifiable import identifiable as decide
-    from neuromanifold.dimension.quantity import parse_quantity
+    from neuromanifold.certificates.identifiable import identifiable as decide
+    from neuromanifold.certificates.quantity import parse_quantity
 
     architecture = network.architecture()
     name, function = parse_quantity(quantity, architecture)

@@ -12,7 +12,7 @@ from neuromanifold.cli.output import print_json, print_lines
 from neuromanifold.errors import FileFormatError
 
 if TYPE_CHECKING:
-    from neuromanifold.verification.evidence import Evidence
+    from neuromanifold.paper.checks.evidence import Evidence
 
 
 def paper(
@@ -31,7 +31,7 @@ def paper(
 
     Example: neuromanifold paper --out report
     """
-    from neuromanifold.report.write import write_report
+    from neuromanifold.paper.report.write import write_report
     from neuromanifold.statements import STATEMENTS, get
 
     ids = [statement.id for statement in STATEMENTS] if only is None else [get(only).id]
@@ -74,7 +74,7 @@ def _with_progress(ids: list[str], folder: Path, quick: bool, seed: int) -> "Ite
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from neuromanifold.verification.run import check_statements
+    from neuromanifold.paper.checks.run import check_statements
 
     console = Console(stderr=True)
     columns = (

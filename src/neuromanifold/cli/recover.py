@@ -25,7 +25,8 @@ def recover(
     Example: neuromanifold recover w.safetensors --out found.safetensors
     """
     from neuromanifold.fibers.same import same_function
-    from neuromanifold.networks.files import check_writable, load_weights, save_weights
+    from neuromanifold.files import check_writable
+    from neuromanifold.networks.files import load_weights, save_weights
     from neuromanifold.recovery.oracle import network_oracle
     from neuromanifold.recovery.recover import MAX_CALLS
     from neuromanifold.recovery.recover import recover as find

@@ -11,7 +11,7 @@ def redundancy(network: NetworkOptions = DEFAULT_NETWORK, *, json: Json = False)
 
     Example: neuromanifold redundancy --widths 8,8,8 --ranks 8,8 --tokens 4
     """
-    from neuromanifold.dimension.redundancy import redundancy as count
+    from neuromanifold.formula.redundancy import redundancy as count
 
     answer = count(network.architecture())
     if json:

@@ -27,9 +27,9 @@ def verify(
 
     Example: neuromanifold verify dimension.json
     """
-    from neuromanifold.dimension.certificate import load_certificate
-    from neuromanifold.dimension.verify import verify as recompute
-    from neuromanifold.dimension.verify import verify_function
+    from neuromanifold.certificates.certificate import load_certificate
+    from neuromanifold.certificates.verify import verify as recompute
+    from neuromanifold.certificates.verify import verify_function
 
     certificate = load_certificate(file)
     with progress("verifying"):

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.fibers.pairs import Spectrum, rank_tolerance, swapped
 from neuromanifold.fibers.size import FiberDimension, fiber_dimension
 from neuromanifold.fibers.virtual_facts import WeightFacts, facts_of
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts, get, unmet
-from neuromanifold.symmetry.comparable import in_float64
 
 
 @dataclass(frozen=True, slots=True)

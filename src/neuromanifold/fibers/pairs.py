@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.errors import HypothesisError
+from neuromanifold.fibers.normal_form.comparable import in_float64, unit_roundoff
+from neuromanifold.fibers.normal_form.factors import numeric_rank
 from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.comparable import in_float64, unit_roundoff
-from neuromanifold.symmetry.factors import numeric_rank
 
 Matrix = Float[np.ndarray, "_ _"]
 

@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.errors import ArgumentError
+from neuromanifold.fibers.normal_form.comparable import in_float64, unit_roundoff
 from neuromanifold.fibers.reasons import Reason, difference, find_reason
+from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.virtual_facts import facts_of
 from neuromanifold.networks.probe import outputs, random_inputs, rounding_effect, well_scaled
 from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.comparable import in_float64, unit_roundoff
-from neuromanifold.symmetry.transport import Transport, transport
 
 Verdict = Literal["same", "different", "undecided"]
 

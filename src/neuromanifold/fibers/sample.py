@@ -6,8 +6,8 @@ import numpy as np
 
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.deviation import function_deviation
+from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.comparable import in_float64
 from neuromanifold.symmetry.group_element import GroupElement
 from neuromanifold.symmetry.head_mixing import HeadMixing
 

@@ -19,15 +19,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuromanifold.algebra.linear import FloatingPoint
-from neuromanifold.dimension.exact import certify
-from neuromanifold.dimension.formula import dimension_formula
+from neuromanifold.certificates.exact import certify
+from neuromanifold.fibers.normal_form.factors import numeric_rank
+from neuromanifold.fibers.transport.refine import flat_generators
+from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.probe import random_inputs, well_scaled
 from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.factors import numeric_rank
 from neuromanifold.symmetry.families import families_of
 from neuromanifold.symmetry.head_mixing import HeadMixing
-from neuromanifold.symmetry.refine import flat_generators
 
 _MORE_ROWS = 8
 _TOLERANCE = 1e-9

@@ -9,8 +9,8 @@ determinant can take either sign.
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.fibers.normal_form.factors import numeric_rank
 from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.factors import numeric_rank
 from neuromanifold.symmetry.family import replace_layers
 
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.fibers.pairs import Spectrum, layer_spectra, rank_tolerance, spectrum
 from neuromanifold.networks.virtual import has_virtual_weights
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts
-from neuromanifold.symmetry.comparable import in_float64
 
 
 @dataclass(frozen=True, slots=True)

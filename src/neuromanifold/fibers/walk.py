@@ -14,11 +14,11 @@ import numpy as np
 
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.deviation import function_deviation
+from neuromanifold.fibers.normal_form.comparable import in_float64
+from neuromanifold.fibers.transport.path import path_to
+from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.unseen import fade_unseen, has_unseen
 from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.comparable import in_float64
-from neuromanifold.symmetry.path import path_to
-from neuromanifold.symmetry.transport import Transport, transport
 
 
 @dataclass(frozen=True, slots=True)

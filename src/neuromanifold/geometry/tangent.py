@@ -28,8 +28,8 @@ from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.algebra.rank import rank, rank_profile
 from neuromanifold.architecture import Architecture
-from neuromanifold.dimension.formula import dimension_formula
 from neuromanifold.errors import NotCoveredError
+from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.geometry.ideal import Equations, interpolated_equations
 from neuromanifold.geometry.layer import Factors, Matrix, check_layer
 from neuromanifold.geometry.segre import product_table

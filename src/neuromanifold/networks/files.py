@@ -4,7 +4,6 @@ Tensors are named `layers.0.query`, `layers.0.key`, `layers.0.value` and, when t
 factored, `layers.0.output`. Loading never unpickles, and checks names, shapes, dtypes and values.
 """
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import safetensors.numpy
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArchitectureError, FileFormatError
+from neuromanifold.files import write_file
 from neuromanifold.networks.weights import Weights
 
 _DTYPES = ("float32", "float64")
@@ -52,32 +52,6 @@ def load_weights(path: str | Path) -> Weights:
     except ArchitectureError as error:
         raise FileFormatError(f"{path}: the architecture in its header is wrong: {error}") from None
     return _assemble(path, architecture, tensors)
-
-
-def write_file(path: str | Path, content: bytes, *, force: bool = False) -> None:
-    """Write all of `content` or nothing: to a temporary file beside `path`, then rename."""
-    path = Path(path)
-    check_writable(path, force=force)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def check_writable(path: str | Path, *, force: bool = False) -> None:
-    """Raise when `write_file` would refuse: worth asking before a long computation."""
-    path = Path(path)
-    if path.exists() and not force:
-        raise FileFormatError(f"{path} exists; give another name, or --force to replace it")
-    if not path.parent.is_dir():
-        raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
 
 
 def _assemble(path: Path, architecture: Architecture, tensors: dict[str, np.ndarray]) -> Weights:

@@ -23,7 +23,7 @@ import safetensors.numpy
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArchitectureError, FileFormatError
-from neuromanifold.networks.files import write_file
+from neuromanifold.files import write_file
 from neuromanifold.networks.weights import Weights
 from neuromanifold.symmetry.family import Element, Family
 from neuromanifold.symmetry.head_permutation import HeadPermutation

@@ -1,0 +1,217 @@
+"""`Certificate`: what was proved about a dimension, with everything needed to recompute it."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from neuromanifold.architecture import READOUTS, Architecture, Readout
+from neuromanifold.certificates.independence import Independence
+from neuromanifold.certificates.symmetry_bound import FamilyRank
+from neuromanifold.errors import FileFormatError
+from neuromanifold.files import write_file
+
+FORMAT = "neuromanifold certificate"
+FORMAT_VERSION = 1
+
+Verdict = Literal["exact", "exact given symmetries", "bounds"]
+UpperSource = Literal["virtual weights", "symmetries", "parameters", "outputs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A user's function, as far as a certificate can name it.
+
+    Attributes:
+        name: what the user called it.
+        fingerprint: the hash of its traced program.
+    """
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Bounds for a dimension, proved over a prime field (field-rank, softmax-exact).
+
+    Attributes:
+        architecture: the network, or None for a user's function.
+        function: the user's function, or None for a network.
+        readout: what is looked at of the network's output.
+        weights: the hash of the weights given to take the rank at, or None for generic ones.
+        prime: the prime p.
+        seed: the seed of everything drawn.
+        attempt: how many points were passed over because a denominator was zero there.
+        inputs: the number of inputs, one Jacobian row each.
+        parameters: the number of parameters.
+        lower: the rank of the Jacobian: dim ≥ lower, if the exponentials are independent.
+        upper: the smallest upper bound.
+        upper_source: what proves it.
+        symmetries: what each family of symmetries adds to the kernel, in the order counted.
+        kernel_checks: known kernel vectors that were multiplied with every row and gave zero.
+        independence: the check of the exponents, or None without exponentials.
+        user_symmetries: whether the upper bound rests on symmetries that the user supplied.
+        dyadic_constants: constants of the function taken as the exact value of their float.
+        versions: of this package, JAX and NumPy.
+        seconds: how long it took.
+    """
+
+    architecture: Architecture | None
+    function: Function | None
+    readout: Readout
+    weights: str | None
+    prime: int
+    seed: int
+    attempt: int
+    inputs: int
+    parameters: int
+    lower: int
+    upper: int
+    upper_source: UpperSource
+    symmetries: tuple[FamilyRank, ...]
+    kernel_checks: int
+    independence: Independence | None
+    user_symmetries: bool
+    dyadic_constants: tuple[float, ...]
+    versions: dict[str, str]
+    seconds: float
+
+    @property
+    def lower_is_proved(self) -> bool:
+        """Whether the lower bound is proved: it is, unless exponents may depend on each other."""
+        return self.independence is None or self.independence.proved
+
+    @property
+    def verdict(self) -> Verdict:
+        """`exact` when the bounds meet and both are proved."""
+        if self.lower != self.upper or not self.lower_is_proved:
+            return "bounds"
+        return "exact given symmetries" if self.user_symmetries else "exact"
+
+    @property
+    def unexplained(self) -> int:
+        """How many kernel dimensions no known bound accounts for."""
+        return self.upper - self.lower
+
+    @property
+    def subject(self) -> str:
+        """What the certificate is about, in words."""
+        if self.architecture is None:
+            return self.function.name if self.function else "a function"
+        seen = "" if self.readout == "logits" else f", {self.readout}"
+        return f"{self.architecture.name}{seen}"
+
+    def __str__(self) -> str:
+        kind = "dimension" if self.weights is None else "local dimension at the given weights"
+        how = f"prime {self.prime}, seed {self.seed}, {self.inputs} inputs"
+        if not self.lower_is_proved:
+            check = self.independence or Independence(0, 0)
+            return (
+                f"{self.subject}: the {kind} is at most {self.upper}; the rank found is "
+                f"{self.lower}, which proves nothing, because the exponentials were not shown to "
+                f"be independent (rank {check.rank} of {check.columns}; {how})."
+            )
+        if self.verdict == "bounds":
+            surer = (
+                "" if self.weights is None else " A second prime makes the rank all but certain."
+            )
+            return (
+                f"{self.subject}: the {kind} is at least {self.lower} and at most {self.upper}; "
+                f"{self.unexplained} of the kernel's dimensions are unexplained ({how}).{surer}"
+            )
+        return f"{self.subject}: the {kind} is {self.lower} ({self.verdict}; {how})."
+
+    def summary(self) -> dict[str, Any]:
+        """The certificate as it stands in the JSON of `dim`."""
+        return {
+            "lower": self.lower,
+            "upper": self.upper,
+            "verdict": self.verdict,
+            "exact": self.verdict == "exact",
+            "unexplained": self.unexplained,
+            "prime": self.prime,
+            "seed": self.seed,
+            "inputs": self.inputs,
+            "symmetries": [asdict(family) for family in self.symmetries],
+            "independence": None if self.independence is None else asdict(self.independence),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole certificate as JSON values, with its format and a checksum."""
+        content = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            **asdict(self),
+            "architecture": self.architecture.to_dict() if self.architecture else None,
+            "verdict": self.verdict,
+            "unexplained": self.unexplained,
+        }
+        content = json.loads(json.dumps(content))
+        return {**content, "checksum": _checksum(content)}
+
+    @classmethod
+    def from_dict(cls, data: object) -> "Certificate":
+        """The certificate with this JSON form; anything else is refused with the reason."""
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise FileFormatError(f"this is no certificate: its 'format' is not {FORMAT!r}")
+        if data.get("version") != FORMAT_VERSION:
+            raise FileFormatError(
+                f"the certificate has format version {data.get('version')!r}, and this program "
+                f"reads version {FORMAT_VERSION}: make it again with `neuromanifold certify`"
+            )
+        content = {key: value for key, value in data.items() if key != "checksum"}
+        if data.get("checksum") != _checksum(content):
+            raise FileFormatError(
+                "the certificate was edited: its checksum does not fit its content; make it again"
+            )
+        derived = ("format", "version", "verdict", "unexplained")
+        fields = {key: value for key, value in content.items() if key not in derived}
+        try:
+            return cls(**_decoded(fields))
+        except (TypeError, KeyError) as error:
+            raise FileFormatError(f"the certificate lacks a field: {error}") from None
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the certificate as JSON, whole or not at all."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        write_file(path, text.encode(), force=force)
+
+
+def load_certificate(path: str | Path) -> Certificate:
+    """Read a certificate from a file."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileFormatError(f"{path} is not a file; give a certificate (JSON)")
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise FileFormatError(
+            f"{path} is not valid JSON ({error}); it may be cut short: make it again"
+        ) from None
+    try:
+        return Certificate.from_dict(data)
+    except FileFormatError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _decoded(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON values back to the types of the certificate's fields."""
+    if fields["readout"] not in READOUTS:
+        raise KeyError(f"readout {fields['readout']!r}")
+    architecture, function = fields["architecture"], fields["function"]
+    check = fields["independence"]
+    return {
+        **fields,
+        "architecture": Architecture.from_dict(architecture) if architecture else None,
+        "function": Function(**function) if function else None,
+        "symmetries": tuple(FamilyRank(**family) for family in fields["symmetries"]),
+        "independence": Independence(**check) if check else None,
+        "dyadic_constants": tuple(fields["dyadic_constants"]),
+    }

@@ -1,0 +1,214 @@
+"""Identifiability: is a quantity of the weights determined by the network's function?
+
+Let J be the Jacobian of W ↦ φ_W at generic weights and g a quantity with gradient ∇g. Locally the
+weights with the same function form a manifold with tangent space ker J, so g is a function of φ_W
+near W if and only if ∇g vanishes on ker J: if the rank of J does not grow when ∇g is added to its
+rows. Both ranks are taken mod p at a random point (field-rank, softmax-exact).
+
+What is proved. "No" is, in two cases. A known symmetry's tangent vector v has ∇g·v ≠ 0 mod p: then
+∇g·v is not identically zero, and g changes along orbits on which the function does not. Or the rank
+with ∇g, a lower bound of the generic rank of both together, exceeds a proved upper bound of the
+dimension. "Yes" rests on the random point: a rank can be smaller there than generically, with a
+chance of about degree/p.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from neuromanifold.algebra.modular import ModularFunction, over_prime_field
+from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
+from neuromanifold.architecture import Architecture, Readout
+from neuromanifold.certificates.exact import certificate_field, network_upper
+from neuromanifold.certificates.independence import Independence, independence
+from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
+from neuromanifold.certificates.problem import network_problem
+from neuromanifold.certificates.quantity import Quantity
+from neuromanifold.certificates.symmetry_bound import (
+    dense,
+    generator_ranks,
+    known_generators,
+    slot_columns,
+)
+from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.weights import Weights, unflatten
+from neuromanifold.symmetry.family import GeneratorBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Identifiability:
+    """Whether a quantity is determined by the function, with the ranks that say so.
+
+    Attributes:
+        architecture: the network.
+        readout: what is looked at of its output.
+        quantity: the name of the quantity.
+        answer: `yes` when the function determines it locally at generic weights, else `no`.
+        proved: whether the answer is proved; if not, it holds with a chance of about 1 − degree/p.
+        moved_by: the families of symmetries that change the quantity.
+        rank: the rank of the Jacobian.
+        rank_with: the rank with the quantity's gradient added.
+        upper: the proved upper bound of the first rank.
+        independence: the check of the exponents, or None without exponentials.
+        prime: the prime p.
+        seed: the seed of the point.
+        inputs: the number of inputs.
+    """
+
+    architecture: Architecture
+    readout: Readout
+    quantity: str
+    answer: Literal["yes", "no"]
+    proved: bool
+    moved_by: tuple[str, ...]
+    rank: int
+    rank_with: int
+    upper: int
+    independence: Independence | None
+    prime: int
+    seed: int
+    inputs: int
+
+    def __str__(self) -> str:
+        subject = f"{self.quantity} of {self.architecture.name}"
+        seen = "function" if self.readout == "logits" else self.readout
+        how = (
+            f"rank {self.rank}, {self.rank_with} with its gradient; prime {self.prime}, "
+            f"seed {self.seed}"
+        )
+        known = "proved" if self.proved else "at a random point, not proved"
+        if self.answer == "yes":
+            return f"{subject} is determined locally by the {seen} ({known}; {how})."
+        cause = f": moved by {' and '.join(self.moved_by)}" if self.moved_by else ""
+        return f"{subject} is not determined by the {seen}{cause} ({known}; {how})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        check = self.independence
+        return {
+            "architecture": self.architecture.to_dict(),
+            "readout": self.readout,
+            "quantity": self.quantity,
+            "identifiable": self.answer,
+            "proved": self.proved,
+            "moved_by": list(self.moved_by),
+            "rank": self.rank,
+            "rank_with": self.rank_with,
+            "upper": self.upper,
+            "independence": check and {"columns": check.columns, "rank": check.rank},
+            "prime": self.prime,
+            "seed": self.seed,
+            "inputs": self.inputs,
+        }
+
+
+def identifiable(
+    architecture: Architecture,
+    quantity: Quantity,
+    *,
+    seed: int = 0,
+    prime: int = DEFAULT_PRIME,
+    readout: Readout = "logits",
+    name: str | None = None,
+) -> Identifiability:
+    """Say whether the network's function determines a quantity, locally at generic weights.
+
+    >>> net = Architecture(widths=(3, 2), ranks=(2,), tokens=3)
+    >>> print(identifiable(net, lambda w: w.layers[0].attention_matrices()[0, 0, 1], name="A_01"))
+    A_01 of lightning 3-2 ranks 2 tokens 3 is not determined by the function: moved by scaling \
+(proved; rank 13, 14 with its gradient; prime 8388593, seed 0).
+
+    Args:
+        architecture: the network.
+        quantity: a JAX function of the weights, rational, with a number or an array as its value;
+            `parse_quantity` makes one from text.
+        seed: of the random point.
+        prime: p, between 2^20 and 2^23.
+        readout: what is looked at of the output (readouts).
+        name: how the answer calls the quantity.
+    """
+    problem, field = network_problem(architecture, readout), certificate_field(prime)
+    gradient = _gradient(quantity, architecture)
+    called = name or getattr(quantity, "__name__", "quantity")
+
+    def compute(point: Point) -> Identifiability:
+        weights = unflatten(architecture, point.weights[: architecture.parameters])
+        blocks = known_generators(weights, field, readout)
+        families = generator_ranks(blocks, architecture, problem.columns, field)
+        upper, _ = network_upper(architecture, readout, problem, families)
+        found = jacobian_rank(problem, point, upper, np.zeros((problem.columns, 0)))
+        rows = _rows(gradient, weights, field, problem.columns)
+        grown = found.row_space.add(rows)
+        check = independence(problem, point) if found.uses_exponentials else None
+        beyond = found.rank + grown > upper + problem.constants
+        moved_by = _moved_by(blocks, rows, architecture, field)
+        return Identifiability(
+            architecture=architecture,
+            readout=readout,
+            quantity=called,
+            answer="no" if grown else "yes",
+            proved=bool(moved_by) or (beyond and (check is None or check.proved)),
+            moved_by=moved_by,
+            rank=found.rank,
+            rank_with=found.rank + grown,
+            upper=upper + problem.constants,
+            independence=check,
+            prime=prime,
+            seed=seed,
+            inputs=found.inputs,
+        )
+
+    return at_a_point(problem, field, seed, compute)
+
+
+def _gradient(quantity: Quantity, architecture: Architecture) -> ModularFunction:
+    """The gradients of a quantity's entries as a function on residues."""
+    example = unflatten(architecture, np.zeros(architecture.parameters))
+    with jax.enable_x64(True):
+        value = jax.eval_shape(quantity, example)
+    if not hasattr(value, "dtype") or not jnp.issubdtype(value.dtype, jnp.floating):
+        raise ArgumentError(
+            "a quantity is a function of the weights whose value is a real number or array; "
+            f"got {getattr(value, 'dtype', type(value).__name__)}"
+        )
+
+    def entries(weights: Weights) -> Float[Array, " entries"]:
+        return jnp.ravel(quantity(weights))
+
+    gradient = over_prime_field(jax.jacrev(entries), example)
+    if gradient.uses_exponentials:
+        raise ArgumentError(
+            "a quantity must be a rational function of the weights; this one has exponentials: "
+            "ask for their arguments instead"
+        )
+    return gradient
+
+
+def _rows(
+    gradient: ModularFunction, weights: Weights, field: PrimeField, columns: int
+) -> Float[np.ndarray, "entries columns"]:
+    """The gradients at a point, one row each, zero in the column of the readout's constant."""
+    leaves = jax.tree.leaves(gradient(field, weights))
+    parts = [leaf.reshape(len(leaf), -1) for leaf in leaves]
+    missing = columns - sum(part.shape[1] for part in parts)
+    return np.concatenate([*parts, np.zeros((len(leaves[0]), missing))], axis=1)
+
+
+def _moved_by(
+    blocks: list[GeneratorBlock],
+    rows: Float[np.ndarray, "entries columns"],
+    architecture: Architecture,
+    field: PrimeField,
+) -> tuple[str, ...]:
+    """The families with a tangent vector on which a gradient does not vanish, in their order."""
+    places = slot_columns(architecture)
+    moving = [
+        block.family
+        for block in blocks
+        if np.any(field.matmul(dense(block, places, rows.shape[1]), np.ascontiguousarray(rows.T)))
+    ]
+    return tuple(dict.fromkeys(moving))

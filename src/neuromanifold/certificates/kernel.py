@@ -1,0 +1,118 @@
+"""The kernel of the Jacobian modulo the known symmetries, as what it does to each weight tensor.
+
+How a hidden symmetry is found: a certificate says how many dimensions of the kernel no symmetry
+accounts for, and here those directions are looked at. The exact ranks decide how many vectors there
+are, so no tolerance does; floating point only says where they point. At weights W, with J the
+Jacobian (rows of length one) and B an orthonormal basis of the known tangent vectors' span:
+
+    kernel     N   the last (columns − exact rank) right singular vectors of J
+    hidden     D   the part of N orthogonal to B, of dimension (columns of N) − (exact rank of B)
+
+Two vectors of D that differ by a rotation say the same, so D is turned until its vectors move
+different tensors as far as they can: they are made eigenvectors of Dᵀ C D, C = diag(1, 2, 3, …)
+constant on each tensor. If D is a sum of spaces that move different tensors, and no eigenvalues
+coincide, every vector lies in one of them.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from jaxtyping import Float
+
+from neuromanifold.algebra.linear import FloatingPoint
+from neuromanifold.certificates.certificate import Certificate
+from neuromanifold.certificates.numeric import numeric_jacobian, unit_rows
+from neuromanifold.certificates.problem import network_problem
+from neuromanifold.certificates.symmetry_bound import dense, slot_columns
+from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.weights import Weights, random_weights
+from neuromanifold.symmetry.families import all_generators
+from neuromanifold.symmetry.readouts import readout_generators
+
+LARGEST_NETWORK = 600
+"""The most parameters for which directions are computed: a full singular value decomposition."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenKernel:
+    """Kernel directions that no known symmetry accounts for, in floating point.
+
+    Attributes:
+        directions: for each direction, a vector of length one, the length of its part in each
+            tensor: `{"layers.0.query": 0.31, …}`.
+        error: the sine of the largest angle between the known tangent vectors and the kernel they
+            lie in: how far the directions are to be trusted.
+        seed: of the weights, unless given, and of the inputs.
+    """
+
+    directions: tuple[dict[str, float], ...]
+    error: float
+    seed: int
+
+
+def hidden_kernel(certificate: Certificate, weights: Weights | None = None) -> HiddenKernel:
+    """The kernel modulo the known symmetries, at random weights of the certificate's seed.
+
+    Args:
+        certificate: of a network; its ranks say how many directions there are.
+        weights: the given weights, for a certificate of a local dimension.
+    """
+    architecture = certificate.architecture
+    if architecture is None:
+        raise ArgumentError(
+            f"a network's certificate was wanted; got that of {certificate.subject}"
+        )
+    if architecture.parameters > LARGEST_NETWORK:
+        raise ArgumentError(
+            f"kernel directions are computed for at most {LARGEST_NETWORK} parameters; "
+            f"{architecture.name} has {architecture.parameters}"
+        )
+    at = random_weights(architecture, certificate.seed) if weights is None else weights
+    kernel = _kernel(certificate, at)
+    known = _known(certificate, at)
+    error = float(np.linalg.norm(known - kernel @ (kernel.T @ known), 2)) if known.size else 0.0
+    inside = kernel - known @ (known.T @ kernel)
+    hidden = np.linalg.svd(inside, full_matrices=False)[0]
+    hidden = hidden[:, : kernel.shape[1] - known.shape[1]]
+    return HiddenKernel(_directions(hidden, at), error, certificate.seed)
+
+
+def _kernel(certificate: Certificate, weights: Weights) -> Float[np.ndarray, "columns kernel"]:
+    """An orthonormal basis of the kernel of the Jacobian, of the dimension that is exact."""
+    readout = certificate.readout
+    problem = network_problem(weights.architecture, readout)
+    J = unit_rows(numeric_jacobian(weights, seed=certificate.seed, readout=readout))
+    if not J.size:  # nothing is seen: all weights are kernel, and there is no constant
+        return np.eye(problem.columns)[:, : problem.parameters]
+    triangle = np.linalg.qr(J, mode="r")
+    return np.linalg.svd(triangle, full_matrices=True)[2][certificate.lower + problem.constants :].T
+
+
+def _known(certificate: Certificate, weights: Weights) -> Float[np.ndarray, "columns known"]:
+    """An orthonormal basis of the tangent vectors that the certificate counts."""
+    architecture, readout = weights.architecture, certificate.readout
+    columns = network_problem(architecture, readout).columns
+    counted = {family.name for family in certificate.symmetries}
+    blocks = [*all_generators(weights, FloatingPoint()), *readout_generators(weights, readout)]
+    places = slot_columns(architecture)
+    rows = [dense(block, places, columns) for block in blocks if block.family in counted]
+    rank = sum(family.dimension for family in certificate.symmetries)
+    span = np.concatenate([np.zeros((0, columns)), *rows])
+    return np.linalg.svd(span, full_matrices=False)[2][:rank].T
+
+
+def _directions(
+    hidden: Float[np.ndarray, "columns directions"], weights: Weights
+) -> tuple[dict[str, float], ...]:
+    """The lengths of the parts in each tensor, after the rotation of the module's docstring."""
+    names, sizes = zip(
+        *((name, prod(tensor.shape)) for name, tensor in weights.named_tensors()), strict=True
+    )
+    if hidden.shape[0] > sum(sizes):
+        names, sizes = (*names, "constant"), (*sizes, 1)
+    places = np.repeat(np.arange(1.0, len(sizes) + 1), sizes)
+    rotation = np.linalg.eigh(hidden.T @ (places[:, None] * hidden))[1]
+    parts = np.split(hidden @ rotation, np.cumsum(sizes)[:-1])
+    lengths = np.stack([np.linalg.norm(part, axis=0) for part in parts], axis=1)
+    return tuple(dict(zip(names, map(float, row), strict=True)) for row in lengths)

@@ -1,0 +1,97 @@
+"""The balanced form: Q Qᵀ = K Kᵀ diagonal in every layer and head (lemma-3.1).
+
+With the singular value decomposition A = Kᵀ Q = U S Wᵀ the factors K = S^{1/2} Uᵀ, Q = S^{1/2} Wᵀ
+have Q Qᵀ = K Kᵀ = S. Among all factorisations of A they have the smallest ‖K‖² + ‖Q‖², since
+‖K‖² + ‖Q‖² ≥ 2 tr S for every one. Singular values decrease; what remains free is a sign for every
+singular value, and a rotation for a repeated one: `frame` fixes both.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from neuromanifold.fibers.normal_form.comparable import in_float64
+from neuromanifold.fibers.normal_form.factors import RANK_TOLERANCE
+from neuromanifold.fibers.normal_form.frame import closest_rotation
+from neuromanifold.networks.weights import Weights
+from neuromanifold.symmetry.family import replace_layers
+
+REPEATED = 1e-7
+"""Singular values closer than this, relative to the largest, are treated as one repeated value."""
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedFactors:
+    """Balanced factors K and Q of one matrix Kᵀ Q.
+
+    Attributes:
+        left: K.
+        right: Q.
+        blocks: the sizes of the groups of equal singular values, in decreasing order of the values;
+            zeros, which are not part of any group, are `a − sum(blocks)` in number.
+    """
+
+    left: Float[np.ndarray, "a m"]
+    right: Float[np.ndarray, "a n"]
+    blocks: tuple[int, ...]
+
+    def remarks(self, place: str) -> list[str]:
+        """What is special about the singular values, for a reader."""
+        notes = [f"{place}: a singular value repeated {n} times" for n in self.blocks if n > 1]
+        zeros = len(self.left) - sum(self.blocks)
+        return notes + ([f"{place}: {zeros} singular values zero"] if zeros else [])
+
+
+def balanced_factors(K: Float[np.ndarray, "a m"], Q: Float[np.ndarray, "a n"]) -> BalancedFactors:
+    """The balanced factors of Kᵀ Q (lemma-3.1).
+
+    Kᵀ Q is never formed: with Kᵀ = P R and Qᵀ = P' R' its singular values are those of R R'ᵀ.
+    Inside a group U_b, S_b, W_b of equal singular values the rotation O acts as
+    K_b = Oᵀ S_b^{1/2} U_bᵀ, Q_b = Oᵀ S_b^{1/2} W_bᵀ, which keeps K_bᵀ Q_b whether or not the values
+    are exactly equal.
+    """
+    P, R = np.linalg.qr(K.T)
+    P_new, R_new = np.linalg.qr(Q.T)
+    U, S, Wt = np.linalg.svd(R @ R_new.T, full_matrices=False)
+    U, W = P @ U, P_new @ Wt.T
+    left, right = np.zeros_like(K), np.zeros_like(Q)
+    blocks = _groups(S)
+    start = 0
+    for size in blocks:
+        at = slice(start, start + size)
+        O = closest_rotation(U[:, at])
+        root = np.sqrt(S[at, None])
+        left[at], right[at] = O.T @ (root * U[:, at].T), O.T @ (root * W[:, at].T)
+        start += size
+    return BalancedFactors(left, right, blocks)
+
+
+def _groups(values: Float[np.ndarray, " n"]) -> tuple[int, ...]:
+    """The sizes of the groups of equal values among those that are not zero."""
+    sizes: list[int] = []
+    for k, value in enumerate(values):
+        if value <= RANK_TOLERANCE * values[0] or value == 0:
+            break
+        if k and values[k - 1] - value <= REPEATED * values[0]:
+            sizes[-1] += 1
+        else:
+            sizes.append(1)
+    return tuple(sizes)
+
+
+def balanced(weights: Weights) -> Weights:
+    """The weights with balanced keys and queries: same A and V, smallest norm (lemma-3.1)."""
+    layers = []
+    for layer in in_float64(weights).layers:
+        heads = [
+            balanced_factors(K, Q)
+            for K, Q in zip(np.asarray(layer.key), np.asarray(layer.query), strict=True)
+        ]
+        layers.append(
+            {
+                "key": np.stack([head.left for head in heads]),
+                "query": np.stack([head.right for head in heads]),
+            }
+        )
+    return replace_layers(weights, layers)

@@ -1,0 +1,178 @@
+"""A normal form for weights: one representative for all weights that symmetries relate.
+
+Layer by layer, in coordinates of the layer's input that earlier layers have fixed:
+
+1. scaling (eq-13): every A_h has Frobenius norm 1, and its sign is that of `frame`;
+2. heads are put in the order of a fixed linear function of A_h and of V_hᵀ G⁺ V_h, G = Σ V_h V_hᵀ,
+   which no change of the output's coordinates moves;
+3. inter-layer (eq-9): the outputs (V_1 … V_H) get orthonormal rows, the basis of their row space
+   that is closest to a fixed frame. Where they have rank r < d_i, the coordinates beyond r are
+   never used: what reads them is set to zero (a minimal representative: same function, another
+   orbit);
+4. key-query and value-output (lemma-3.1): balanced factors.
+
+A head with A_h = 0 contributes nothing where scaling holds, so its V_h is set to zero.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.fibers.normal_form.balanced import balanced_factors
+from neuromanifold.fibers.normal_form.comparable import in_float64
+from neuromanifold.fibers.normal_form.factors import RANK_TOLERANCE, numeric_rank
+from neuromanifold.fibers.normal_form.frame import closest_rotation, closest_to_frame
+from neuromanifold.networks.weights import Layer, Weights
+from neuromanifold.symmetry.group_element import PARTS
+
+Stack = Float[np.ndarray, "head _ _"]
+
+TIED = 1e-7
+"""Heads whose order is decided by less than this are reported as tied."""
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalForm:
+    """The normal form, and what is special about it.
+
+    Attributes:
+        weights: the representative, float64.
+        remarks: repeated and zero singular values, unused coordinates, idle or tied heads.
+    """
+
+    weights: Weights
+    remarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        special = "; ".join(self.remarks) or "nothing special"
+        return f"Normal form of weights of {self.weights.architecture.name} ({special})."
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form, without the weights: they go to a file of their own."""
+        return {
+            "architecture": self.weights.architecture.to_dict(),
+            "remarks": list(self.remarks),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """The factors of a layer's heads on the way to the normal form; V holds the products O V."""
+
+    K: Stack
+    Q: Stack
+    V: Stack
+
+
+def canonical_form(weights: Weights) -> CanonicalForm:
+    """The normal form of weights (eq-9, eq-13, lemma-3.1).
+
+    Idempotent, with the same function, and the same for all weights on one orbit of the symmetry
+    groups (head mixing excepted).
+    """
+    architecture = weights.architecture
+    remarks: list[str] = []
+    layers = []
+    coordinates = np.eye(architecture.widths[0])
+    for i, layer in enumerate(in_float64(weights).layers):
+        heads = _Heads(
+            np.asarray(layer.key) @ coordinates,
+            np.asarray(layer.query) @ coordinates,
+            np.asarray(layer.value_maps()) @ coordinates,
+        )
+        if PARTS["scaling"].holds_for(architecture):
+            heads = _scaled(heads, i, remarks)
+        heads = _ordered(heads, i, remarks)
+        V, coordinates = _output_coordinates(heads.V, i, architecture, remarks)
+        layers.append(_factored(_Heads(heads.K, heads.Q, V), layer, i, remarks))
+    return CanonicalForm(Weights.from_tensors(architecture, layers), tuple(remarks))
+
+
+def _scaled(heads: _Heads, i: int, remarks: list[str]) -> _Heads:
+    """‖A_h‖ = 1 with the sign closest to the frame; idle heads get V_h = 0 (eq-13)."""
+    Q, V = heads.Q.copy(), heads.V.copy()
+    for h in range(len(Q)):
+        A = heads.K[h].T @ Q[h]
+        size = float(np.linalg.norm(A))
+        if size <= RANK_TOLERANCE * np.linalg.norm(heads.K[h]) * np.linalg.norm(Q[h]):
+            remarks.append(f"layer {i} head {h}: A = 0, so the head is idle")
+            Q[h], V[h] = 0.0, 0.0
+            continue
+        factor = float(closest_rotation(A.reshape(-1, 1) / size)[0, 0]) / size
+        Q[h], V[h] = factor * Q[h], V[h] / factor
+    return _Heads(heads.K, Q, V)
+
+
+def _ordered(heads: _Heads, i: int, remarks: list[str]) -> _Heads:
+    """Heads in the order of fixed random functionals of invariants, normalised to size 1."""
+    if len(heads.V) == 1:
+        return heads
+    stacked = np.hstack(list(heads.V))
+    pseudo = np.linalg.pinv(stacked, rcond=RANK_TOLERANCE) @ stacked
+    blocks = np.split(np.arange(pseudo.shape[0]), len(heads.V))
+    keys = []
+    for h, at in enumerate(blocks):
+        A = heads.K[h].T @ heads.Q[h]
+        seen = pseudo[np.ix_(at, at)]
+        functional = np.random.default_rng(0).standard_normal((2, *A.shape))
+        keys.append(np.vdot(functional[0], A) + np.vdot(functional[1], seen))
+    order = np.argsort(keys)
+    gaps = np.diff(np.sort(keys))
+    if gaps.min() <= TIED * max(1.0, float(np.abs(keys).max())):
+        remarks.append(f"layer {i}: heads tie, so their order is not unique")
+    return _Heads(heads.K[order], heads.Q[order], heads.V[order])
+
+
+def _output_coordinates(
+    V: Stack, i: int, architecture: Architecture, remarks: list[str]
+) -> tuple[Stack, Float[np.ndarray, "d d"]]:
+    """The value maps in the output's new coordinates, and the matrix that undoes them (eq-9).
+
+    With (V_1 … V_H) = U S Wᵀ of rank r, N the basis of the row space and V' = N padded with zero
+    rows, the next layer reads through C^{-1} = (V_1 … V_H) Nᵀ, padded with zero columns.
+    """
+    d = V.shape[1]
+    if i == architecture.depth - 1 or architecture.skip == "residual":
+        return V, np.eye(d)
+    stacked = np.hstack(list(V))
+    _, S, Wt = np.linalg.svd(stacked, full_matrices=False)
+    r = numeric_rank(S) if S[0] > 0 else 0
+    N = closest_to_frame(Wt[:r].T).T
+    undo = np.zeros((d, d))
+    undo[:, :r] = stacked @ N.T
+    if r < d:
+        remarks.append(f"between layers {i} and {i + 1}: only {r} of {d} coordinates are used")
+    padded = np.vstack([N, np.zeros((d - r, N.shape[1]))])
+    return np.stack(np.split(padded, len(V), axis=1)), undo
+
+
+def _factored(heads: _Heads, layer: Layer, i: int, remarks: list[str]) -> dict[str, np.ndarray]:
+    """Balanced factors of every A_h, and of every value map that the layer factors (lemma-3.1)."""
+    scores = [balanced_factors(K, Q) for K, Q in zip(heads.K, heads.Q, strict=True)]
+    tensors = {
+        "key": np.stack([factors.left for factors in scores]),
+        "query": np.stack([factors.right for factors in scores]),
+    }
+    for h, factors in enumerate(scores):
+        remarks += factors.remarks(f"layer {i} head {h} key-query")
+    if layer.output is None:
+        return tensors | {"value": heads.V}
+    v = layer.output.shape[2]
+    values = [balanced_factors(*_split(V, v)) for V in heads.V]
+    for h, factors in enumerate(values):
+        remarks += factors.remarks(f"layer {i} head {h} value-output")
+    return tensors | {
+        "output": np.stack([factors.left.T for factors in values]),
+        "value": np.stack([factors.right for factors in values]),
+    }
+
+
+def _split(V: Float[np.ndarray, "d_next d"], v: int) -> tuple[np.ndarray, np.ndarray]:
+    """Factors Oᵀ (v × d') and V (v × d) with O V = V, from its singular value decomposition."""
+    U, S, Wt = np.linalg.svd(V, full_matrices=False)
+    rank = min(v, len(S))
+    left, right = np.zeros((v, V.shape[0])), np.zeros((v, V.shape[1]))
+    left[:rank], right[:rank] = (U[:, :rank] * S[:rank]).T, Wt[:rank]
+    return left, right

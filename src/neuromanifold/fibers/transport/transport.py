@@ -1,0 +1,243 @@
+"""Transport: the group element that carries one weights to another (lemma-3.1, lemma-3.5, eq-13).
+
+Layer by layer. Suppose bases B and B' = C_{i-1} B of what layers before i can output are known for
+both weights (B = 1 at the input). Then
+
+1. the forms M_h = Bᵀ A_h B of the two weights agree up to the order of the heads and their
+   scalings: this gives σ and λ. Where C_{i-1} is known, A_h is carried to the second weights'
+   coordinates instead: B' undoes there what K' and Q' have of the condition of C_{i-1}, and the
+   cancellation would cost λ as many digits;
+2. the outputs B_i = (V_σ(h) B / λ_h)_h and B_i' = (V'_h B')_h satisfy B_i' = C_i B_i: least squares
+   gives C_i on the image of B_i, which is everything when B_i has full row rank d_i, as it has
+   behind a bottleneck when L has full rank (lemma-3.5). Otherwise C_i is not unique: `wide` finds
+   one;
+3. with σ, λ and all C_i undone, the remaining factors C of keys and queries, and of values and
+   outputs, are those of lemma-3.1.
+
+No matrix is inverted: C_i comes from a singular value decomposition of B_i alone. The steps of
+`refine` then take away what ill-conditioned weights have made of rounding errors.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.fibers.normal_form.comparable import (
+    check_same_architecture,
+    in_float64,
+    unit_roundoff,
+)
+from neuromanifold.fibers.normal_form.factors import match_factors, numeric_rank
+from neuromanifold.fibers.transport.matching import match_heads, scale_factor
+from neuromanifold.fibers.transport.refine import refine
+from neuromanifold.fibers.transport.wide import Alignment, complete_interfaces
+from neuromanifold.networks.weights import Layer, Weights
+from neuromanifold.symmetry.family import Element
+from neuromanifold.symmetry.group_element import PARTS, GroupElement
+
+Reach = Float[np.ndarray, "d r"]
+
+_SLACK = 256.0
+_ROUNDING, _NEAR = 1e-14, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """A group element, and how well it carries the first weights to the second.
+
+    Attributes:
+        element: the group element g.
+        residual: the largest ‖g·W − W'‖ / ‖W'‖ among the tensors.
+        tolerance: the residual that rounding explains: a multiple of the unit roundoff of the
+            weights' dtype times the condition of g, since W' came from a product with g.
+        choices: where g was not unique, and how many parameters were free.
+    """
+
+    element: GroupElement
+    residual: float
+    tolerance: float
+    choices: tuple[str, ...]
+
+    @property
+    def found(self) -> bool:
+        """Whether g carries the first weights to the second up to rounding."""
+        return self.residual <= self.tolerance
+
+    @property
+    def unique(self) -> bool:
+        """Whether no other group element does the same."""
+        return not self.choices
+
+    def __str__(self) -> str:
+        if not self.found:
+            return (
+                "No symmetry was found that carries the first weights to the second: the best one "
+                f"leaves a residual of {self.residual:.2g} (tolerance {self.tolerance:.2g})."
+            )
+        kind = "one" if self.unique else f"one of many ({'; '.join(self.choices)})"
+        return (
+            f"A symmetry carries the first weights to the second, {kind}, "
+            f"with residual {self.residual:.2g} (tolerance {self.tolerance:.2g})."
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form, without the matrices: they are in `element`."""
+        return {
+            "found": self.found,
+            "unique": self.unique,
+            "residual": self.residual,
+            "tolerance": self.tolerance,
+            "condition": self.element.condition,
+            "choices": list(self.choices),
+        }
+
+
+def transport(first: Weights, second: Weights) -> Transport:
+    """The group element that carries `first` to `second` (lemma-3.1, lemma-3.5, eq-13).
+
+    It always answers; whether the element does what is asked is in `found` and `residual`.
+
+    Args:
+        first: weights W.
+        second: weights W' of the same architecture.
+    """
+    check_same_architecture(first, second)
+    unit = unit_roundoff(first, second)
+    W, W_new = in_float64(first), in_float64(second)
+    alignments = _align(W, W_new)
+    interfaces, choices = complete_interfaces(W, W_new, alignments)
+    element = _element(W.architecture, alignments, interfaces)
+    element, free = _with_factors(element, W, W_new)
+    element, residual = _refined(element, W, W_new)
+    tolerance = _SLACK * unit * element.condition
+    return Transport(element, residual, tolerance, (*choices, *free))
+
+
+def _align(W: Weights, W_new: Weights) -> list[Alignment]:
+    """Steps 1 and 2 for every layer: σ, λ, and C_i where the outputs determine it."""
+    architecture = W.architecture
+    B = B_new = np.eye(architecture.widths[0])
+    C: np.ndarray | None = None
+    alignments = []
+    for i, (layer, layer_new) in enumerate(zip(W.layers, W_new.layers, strict=True)):
+        pinned = i == architecture.depth - 1 or architecture.skip == "residual"
+        V, V_new = np.asarray(layer.value_maps()) @ B, np.asarray(layer_new.value_maps()) @ B_new
+        forms = _forms(layer, layer_new, B, B_new, C)
+        order, factors = _heads(forms, (V, V_new) if pinned else None, architecture)
+        if pinned:
+            alignments.append(Alignment(order, factors, B, B_new, None))
+            continue
+        outputs = np.hstack(list(V[order] / factors[:, None, None]))
+        U, S, Wt = np.linalg.svd(outputs, full_matrices=False)
+        r = numeric_rank(S)
+        image, image_new = U[:, :r], np.hstack(list(V_new)) @ Wt[:r].T / S[:r]
+        C = image_new @ image.T if r == len(outputs) else None
+        alignments.append(Alignment(order, factors, B, B_new, C))
+        B, B_new = image, image_new
+    return alignments
+
+
+def _forms(
+    layer: Layer, layer_new: Layer, B: Reach, B_new: Reach, C: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The forms of all heads of the two layers in shared coordinates, as in step 1."""
+    K, Q, K_new, Q_new = (
+        np.asarray(T) for T in (layer.key, layer.query, layer_new.key, layer_new.query)
+    )
+    if C is None:
+        return (K @ B).mT @ (Q @ B), (K_new @ B_new).mT @ (Q_new @ B_new)
+    K, Q = (np.linalg.solve(C.T, T.mT).mT for T in (K, Q))
+    return K.mT @ Q, K_new.mT @ Q_new
+
+
+def _heads(
+    forms: tuple[np.ndarray, np.ndarray],
+    values: tuple[np.ndarray, np.ndarray] | None,
+    architecture: Architecture,
+) -> tuple[Int[np.ndarray, " head"], Float[np.ndarray, " head"]]:
+    """σ and λ of one layer from the forms in shared coordinates, and the values where shared."""
+    scaled = PARTS["scaling"].holds_for(architecture)
+    M, M_new = forms
+    V, V_new = values if values is not None else (None, None)
+    order = match_heads(M, M_new, V, V_new, scaled=scaled)
+    factors = np.ones(len(order))
+    if scaled:
+        factors = np.array([scale_factor(M[k], M_new[h]) for h, k in enumerate(order)])
+    return order, factors
+
+
+def _element(
+    architecture: Architecture, alignments: list[Alignment], interfaces: Element
+) -> GroupElement:
+    """The element found so far; key-query and value-output are still 1."""
+    found = {
+        "head_permutation": tuple(alignment.order for alignment in alignments),
+        "scaling": tuple(alignment.factors for alignment in alignments),
+        "inter_layer": interfaces,
+    }
+    parts = {
+        name: found[name] if name in found else family.identity(architecture)
+        for name, family in PARTS.items()
+        if family.holds_for(architecture)
+    }
+    return GroupElement(architecture, **parts)
+
+
+def _with_factors(
+    element: GroupElement, W: Weights, W_new: Weights
+) -> tuple[GroupElement, tuple[str, ...]]:
+    """Step 3: the element with the factors of lemma-3.1, and where they were not unique."""
+    moved = element.act(W)
+    choices: list[str] = []
+    found: dict[str, list[np.ndarray]] = {"key-query": [], "value-output": []}
+    for i, (layer, layer_new) in enumerate(zip(moved.layers, W_new.layers, strict=True)):
+        pairs = {"key-query": (layer.key, layer.query, layer_new.key, layer_new.query)}
+        if layer.output is not None and layer_new.output is not None:
+            pairs["value-output"] = (
+                layer.value,
+                layer.output.mT,
+                layer_new.value,
+                layer_new.output.mT,
+            )
+        for name, tensors in pairs.items():
+            matches = [
+                match_factors(*heads) for heads in zip(*map(np.asarray, tensors), strict=True)
+            ]
+            found[name].append(np.stack([match.matrix for match in matches]))
+            choices += [
+                f"{name} of layer {i} head {h}: {match.free} free parameters"
+                for h, match in enumerate(matches)
+                if match.free
+            ]
+    complete = GroupElement(
+        element.architecture,
+        head_permutation=element.head_permutation,
+        inter_layer=element.inter_layer,
+        scaling=element.scaling,
+        value_output=tuple(found["value-output"]),
+        key_query=tuple(found["key-query"]),
+    )
+    return complete, tuple(choices)
+
+
+def _refined(element: GroupElement, W: Weights, W_new: Weights) -> tuple[GroupElement, float]:
+    """The element after steps of `refine`, as long as they halve the residual."""
+    residual = _residual(element.act(W), W_new)
+    while _ROUNDING < residual < _NEAR:
+        candidate = refine(element, W, W_new)
+        improved = _residual(candidate.act(W), W_new)
+        if not improved < residual / 2:
+            break
+        element, residual = candidate, improved
+    return element, residual
+
+
+def _residual(moved: Weights, wanted: Weights) -> float:
+    """The largest relative error of a tensor; an error in a tensor that should be 0 is absolute."""
+    errors = []
+    for (_, T), (_, T_new) in zip(moved.named_tensors(), wanted.named_tensors(), strict=True):
+        size = float(np.linalg.norm(T_new))
+        errors.append(float(np.linalg.norm(np.asarray(T) - np.asarray(T_new))) / (size or 1.0))
+    return max(errors)

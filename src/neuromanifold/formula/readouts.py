@@ -1,0 +1,31 @@
+"""Readouts as networks: what probabilities and decisions see (readouts).
+
+Probabilities see the differences of output coordinates. Without residual skip these are the outputs
+of the network whose last width is one less: E V_l, with E taking differences, is any matrix of that
+shape, and of that rank when it is factored. The functions of a network are a cone, since V_l may be
+multiplied by any number, so decisions, which see them up to one constant, have one dimension less.
+"""
+
+from neuromanifold.architecture import Architecture, Readout
+from neuromanifold.formula.all_widths import virtual_upper_bound
+
+
+def narrowed(architecture: Architecture) -> Architecture:
+    """The network whose outputs are the differences of this one's: its last width is one less."""
+    widths = (*architecture.widths[:-1], architecture.widths[-1] - 1)
+    return Architecture.from_dict({**architecture.to_dict(), "widths": widths})
+
+
+def readout_upper_bound(architecture: Architecture, readout: Readout) -> int | None:
+    """What the virtual weights prove for a readout (virtual-bound, readouts).
+
+    With one output coordinate there are no differences, whatever the network.
+    """
+    if readout == "logits":
+        return virtual_upper_bound(architecture)
+    if architecture.widths[-1] == 1:
+        return 0
+    if architecture.skip == "residual":
+        return None
+    bound = virtual_upper_bound(narrowed(architecture))
+    return None if bound is None else bound - (readout == "decisions")

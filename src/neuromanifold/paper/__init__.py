@@ -1,0 +1,1 @@
+"""The paper: checks of every statement, its figures, the report. An application of the rest."""

@@ -1,0 +1,153 @@
+"""Checks of the dimension for all widths and ranks, with factors and with one token."""
+
+import random
+
+from neuromanifold.architecture import Architecture, Attention
+from neuromanifold.formula.all_widths import virtual_upper_bound
+from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.paper.checks.evidence import Case, Check, Finding, equal
+from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
+
+_KINDS: tuple[Attention, ...] = ("lightning", "softmax")
+
+
+def random_networks(
+    count: int, seed: int, *, tokens: tuple[int, ...] = (2, 3), **fields: object
+) -> list[Architecture]:
+    """Networks of widths 1 to 5, ranks 1 to 3 and depths 1 to 3, lightning and softmax in turn.
+
+    Softmax networks through a width of one have two tokens: the exponents a x_i (x_j − x_1) of
+    three such tokens are linearly dependent, so that no exact lower bound is proved there
+    (softmax-exact).
+    """
+    draw = random.Random(f"architectures {seed} {sorted(fields)}")
+    networks = []
+    for k in range(count):
+        depth = draw.randint(1, 3)
+        widths = tuple(draw.randint(1, 5) for _ in range(depth + 1))
+        if fields.get("skip") == "residual":
+            widths = (draw.randint(1, 4),) * (depth + 1)
+        ranks = tuple(draw.randint(1, 3) for _ in range(depth))
+        thin = _KINDS[k % 2] == "softmax" and 1 in widths[:-1]
+        described = {
+            "widths": widths,
+            "ranks": ranks,
+            "tokens": min(draw.choice(tokens), 2) if thin else draw.choice(tokens),
+            "attention": _KINDS[k % 2],
+        }
+        networks.append(Architecture.from_dict({**described, **fields}))
+    return list(dict.fromkeys(networks))
+
+
+def formula(network: Architecture) -> int | None:
+    """The dimension that the formula gives."""
+    return dimension_formula(network).dimension
+
+
+def every_width(quick: bool, seed: int) -> Finding:
+    """The dimension is that of the virtual weights, less l for lightning (all-widths).
+
+    After a lightning layer of rank one only symmetric parts count: the networks named first.
+    """
+    named = [
+        Architecture((2, 4, 2), (2, 2), 3),
+        Architecture((3, 3, 3), (1, 2), 3),
+        Architecture((5, 4, 1), (2, 2), 2),
+        Architecture((4, 1, 3), (3, 2), 2, "softmax"),
+    ]
+    networks = named + random_networks(8 if quick else 160, seed)
+    found = compare_dimensions(networks, formula, seed)
+    return Finding(found.checked, found.cases, found.numbers)
+
+
+def virtual_bound(quick: bool, seed: int) -> Finding:
+    """No rank exceeds the bound from the virtual weights (virtual-bound)."""
+    networks = [
+        *random_networks(8 if quick else 160, seed),
+        *random_networks(4 if quick else 24, seed, mask="causal"),
+        *random_networks(4 if quick else 24, seed, skip="inner"),
+    ]
+    cases: list[Case] = []
+    for network in networks:
+        bound, found = virtual_upper_bound(network), certified(network, seed)
+        exceeded = bound is None or found.lower > bound
+        failure = f"rank {found.lower} exceeds the bound {bound}" if exceeded else None
+        cases.append(Case(network.name, failure))
+    wide = certified(Architecture((2, 4, 2), (2, 2), 3), seed)
+    symmetries = wide.parameters - sum(family.dimension for family in wide.symmetries)
+    cases.append(
+        equal(
+            "widths 2, 4, 2: bound",
+            wide.lower,
+            virtual_upper_bound(Architecture((2, 4, 2), (2, 2), 3)),
+        )
+    )
+    return Finding(
+        f"{len(networks)} architectures with and without mask and inner skip, exact ranks "
+        f"(seed {seed})",
+        cases,
+        {
+            "widths 2,4,2, ranks 2,2": {
+                "by symmetries": symmetries,
+                "by virtual weights": wide.upper,
+                "rank": wide.lower,
+            }
+        },
+    )
+
+
+def factored(quick: bool, seed: int) -> Finding:
+    """Factors act as widths; in the last one an injective map follows (factored-values)."""
+    draw = random.Random(f"value ranks {seed}")
+    networks = []
+    for network in random_networks(6 if quick else 40, seed + 1):
+        values = tuple(draw.randint(1, 4) for _ in network.ranks)
+        thin = network.attention == "softmax" and 1 in values[:-1]
+        tokens = 2 if thin else network.tokens
+        fields = {**network.to_dict(), "tokens": tokens, "value_ranks": values}
+        networks.append(Architecture.from_dict(fields))
+    found = compare_dimensions(networks, _without_factors, seed)
+    return Finding(found.checked, found.cases, found.numbers)
+
+
+def _without_factors(network: Architecture) -> int | None:
+    """The dimension from that of a network without factors (factored-values)."""
+    values = network.value_ranks or network.widths[1:]
+    inner = [
+        network.widths[0],
+        *(min(d, v) for d, v in zip(network.widths[1:-1], values[:-1], strict=True)),
+    ]
+    rho = min(*inner, network.widths[-1], values[-1])
+    plain = Architecture((*inner, rho), network.ranks, network.tokens, network.attention)
+    dimension = formula(plain)
+    return None if dimension is None else dimension + rho * (network.widths[-1] - rho)
+
+
+def one_token(quick: bool, seed: int) -> Finding:
+    """One token: symmetric parts only for lightning, the linear map L for softmax (one-token)."""
+    named = [
+        Architecture((3, 3, 3), (2, 2), 1),
+        Architecture((2, 2, 2), (2, 2), 1),
+        Architecture((2, 2, 2, 2), (2, 2, 2), 1),
+    ]
+    networks = named + random_networks(8 if quick else 50, seed, tokens=(1,))
+    found = compare_dimensions(networks, formula, seed)
+    linear = [
+        equal(f"{network}: the linear map", _linear_maps(network), formula(network))
+        for network in networks
+        if network.attention == "softmax"
+    ]
+    return Finding(found.checked, [*found.cases, *linear], found.numbers)
+
+
+def _linear_maps(network: Architecture) -> int:
+    r, d = min(network.widths), network.widths
+    return r * (d[0] + d[-1] - r)
+
+
+CHECKS: dict[str, Check] = {
+    "all-widths": every_width,
+    "virtual-bound": virtual_bound,
+    "factored-values": factored,
+    "one-token": one_token,
+}

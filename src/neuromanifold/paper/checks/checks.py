@@ -1,0 +1,50 @@
+"""The one list of checks, by statement id, in the order of the registry."""
+
+from neuromanifold.paper.checks import (
+    all_widths,
+    composition,
+    deep_dimensions,
+    deep_fibers,
+    exactness,
+    finite_layers,
+    key_query,
+    layers,
+    linear_forms,
+    pictures,
+    redundancy,
+    single_dimension,
+    singular_points,
+    unrolled,
+    variations,
+    virtual_weights,
+)
+from neuromanifold.paper.checks.evidence import Check
+from neuromanifold.statements import STATEMENTS
+
+_MODULES = (
+    layers,
+    composition,
+    key_query,
+    finite_layers,
+    single_dimension,
+    singular_points,
+    linear_forms,
+    virtual_weights,
+    unrolled,
+    deep_fibers,
+    deep_dimensions,
+    pictures,
+    all_widths,
+    variations,
+    redundancy,
+    exactness,
+)
+
+_FOUND: dict[str, Check] = {
+    id_: check for module in _MODULES for id_, check in module.CHECKS.items()
+}
+
+CHECKS: dict[str, Check] = {
+    statement.id: _FOUND[statement.id] for statement in STATEMENTS if statement.id in _FOUND
+}
+"""A test asserts that no statement is left out, and no check is without a statement."""

@@ -1,0 +1,95 @@
+"""Figure 3: estimated, certified and expected dimensions (fig-3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from neuromanifold.paper.checks.pictures import ExactRank, ExpectedDimension, FloatRank
+from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """Computed ranks with the look of their marks."""
+
+    label: str
+    ranks: Mapping[int, int]
+    marker: str
+    size: float
+    colour: str
+
+    def draw(self, axes: Axes, base: Mapping[int, int]) -> None:
+        """Mark the ranks less what `base` has at the same width."""
+        axes.plot(
+            list(self.ranks),
+            [rank - base[width] for width, rank in self.ranks.items()],
+            label=self.label,
+            linestyle="",
+            marker=self.marker,
+            markersize=self.size,
+            markeredgewidth=2,
+            color=self.colour,
+            markerfacecolor="none" if self.marker == "s" else self.colour,
+        )
+
+
+def dimensions_figure(
+    float64: Sequence[FloatRank],
+    float32: Sequence[FloatRank],
+    certificates: Sequence[ExactRank],
+    expected: Sequence[ExpectedDimension],
+) -> Figure:
+    """A line for theory, marks for what was computed; below, how far each is from theory."""
+    figure = Figure(figsize=(9.6, 6.6), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    theory = {row.width: row.dimension for row in expected}
+    proved = {row.width: row.lower for row in certificates if row.verdict == "exact"}
+    name = "exact rank over a prime field: proved"
+    series = [
+        _Series(name, proved, "s", 11, BLUE),
+        _Series("estimate: rank in float64", _ranks(float64), "o", 5.5, ORANGE),
+        _Series("rank in float32, usual tolerance", _ranks(float32), "x", 9, RED),
+    ]
+    label = "formula, Equation 16 (conjecture)"
+    upper.plot(list(theory), list(theory.values()), color=MUTED, linewidth=2, label=label)
+    lower.axhline(0, color=MUTED, linewidth=2)
+    for one in series:
+        one.draw(upper, dict.fromkeys(theory, 0))
+        one.draw(lower, theory)
+    _write_numbers(upper, theory)
+    upper.set_ylabel("dimension", fontsize=13)
+    lower.set_ylabel("less the formula", fontsize=12)
+    lower.set_xlabel(r"width $\delta$", fontsize=13)
+    lower.set_xticks(list(theory))
+    upper.legend(frameon=False, fontsize=12, loc="upper left")
+    _plain(upper, 0.12)
+    _plain(lower, 0.25)
+    return figure
+
+
+def _ranks(series: Sequence[FloatRank]) -> dict[int, int]:
+    return {row.width: row.rank for row in series if row.rank is not None}
+
+
+def _write_numbers(axes: Axes, theory: Mapping[int, int]) -> None:
+    for width, dimension in theory.items():
+        axes.annotate(
+            str(dimension),
+            (width, dimension),
+            xytext=(0, 13),
+            ha="center",
+            textcoords="offset points",
+            fontsize=11,
+            color=INK,
+        )
+
+
+def _plain(axes: Axes, margin: float) -> None:
+    """No frame, faint lines to read heights from."""
+    axes.margins(y=margin)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=11)
+    axes.grid(axis="y", color="#e8eaee")
+    axes.set_axisbelow(True)

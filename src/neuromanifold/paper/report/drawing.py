@@ -1,0 +1,113 @@
+"""The figures of a report, drawn from the evidence of the statements that they show."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from neuromanifold.paper.checks.evidence import Evidence
+from neuromanifold.paper.checks.pictures import (
+    ExactRank,
+    ExpectedDimension,
+    FloatRank,
+    Reflection,
+    surfaces,
+    tree_factors,
+)
+from neuromanifold.paper.figures.dimensions import dimensions_figure
+from neuromanifold.paper.figures.reflection import reflection_figure
+from neuromanifold.paper.figures.slices import slice_figure
+from neuromanifold.paper.figures.unrolled_tree import tree_figure
+from neuromanifold.style import save_figure
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure of a report.
+
+    Attributes:
+        id: the statement it shows.
+        caption: what is to be seen.
+        png: the picture as PNG.
+        svg: the picture as SVG.
+    """
+
+    id: str
+    caption: str
+    png: Path
+    svg: Path
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, with the names of the files."""
+        return {"caption": self.caption, "png": self.png.name, "svg": self.svg.name}
+
+
+def _slices(_evidence: Evidence) -> tuple[Figure, str]:
+    """Figure 1, the meshes computed again from the slices (fig-1)."""
+    caption = (
+        "Two three-dimensional slices of the functions of one layer with d = a = 2, d' = 1 and two "
+        "tokens, a set of dimension 5 in a space of 40. Every vertex of the surfaces has weights. "
+        "Where the yellow line is dotted, it belongs to the Zariski closure only."
+    )
+    return slice_figure(surfaces(quick=False)), caption
+
+
+def _tree(_evidence: Evidence) -> tuple[Figure, str]:
+    """Figure 2 (fig-2)."""
+    caption = (
+        "The forms of the unrolled network in order, for two and three layers. The layer of M̃_j is "
+        "the place, from the right, of the first non-zero digit of j in base 3 (bold); a 2 there "
+        "means transposed. D_i is a block of the recursion, and equals its own transpose."
+    )
+    return tree_figure([tree_factors(2), tree_factors(3)]), caption
+
+
+def _dimensions(evidence: Evidence) -> tuple[Figure, str]:
+    """Figure 3 (fig-3)."""
+    numbers = evidence.evidence
+    float32 = [FloatRank(**row) for row in numbers["float32"]]
+    certificates = [ExactRank(**row) for row in numbers["certificates"]]
+    figure = dimensions_figure(
+        [FloatRank(**row) for row in numbers["float64"]],
+        float32,
+        certificates,
+        [ExpectedDimension(**row) for row in numbers["expected"]],
+    )
+    short = numbers["widths where float32 falls short"]
+    caption = (
+        "Two softmax layers with ranks 2, three tokens and all widths δ, 250 normal inputs. The "
+        f"squares are proved over GF({certificates[0].prime}); float64 agrees; float32 falls short "
+        f"at {len(short)} of {len(float32)} widths."
+    )
+    return figure, caption
+
+
+def _reflection(evidence: Evidence) -> tuple[Figure, str]:
+    """Figure 4 (fig-4)."""
+    reflection = Reflection.from_dict(evidence.evidence["example"])
+    caption = (
+        "Two terms of the unrolled sum for three layers, with a skew-symmetric form Σ_3 in one "
+        "place. Reversing the tokens around it turns every other factor into one that is there "
+        "already, and x_3ᵀ Σ_3 x_2 into its negative: the two terms cancel, here with the integers "
+        "on the right."
+    )
+    return reflection_figure(reflection), caption
+
+
+_DRAWINGS: Mapping[str, Callable[[Evidence], tuple[Figure, str]]] = {
+    "fig-1": _slices,
+    "fig-2": _tree,
+    "fig-3": _dimensions,
+    "fig-4": _reflection,
+}
+
+
+def draw(evidence: Evidence, folder: Path) -> Drawing | None:
+    """The figure of a statement, written to the folder; None if it has none or its check fails."""
+    if evidence.id not in _DRAWINGS or evidence.verdict == "fails":
+        return None
+    figure, caption = _DRAWINGS[evidence.id](evidence)
+    png, svg = save_figure(figure, folder, evidence.id.replace("fig", "figure"))
+    return Drawing(evidence.id, caption, png, svg)

@@ -1,0 +1,112 @@
+"""Any JAX function is certified: classical varieties, a user's network, and clear refusals."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuromanifold.certificates.exact import certify_function
+from neuromanifold.errors import ArgumentError, NotCoveredError
+
+
+def values(*shape):
+    return jnp.zeros(shape)
+
+
+def contracted(tensor, X):
+    """A generic linear functional of a tensor: the sample X has its shape."""
+    return jnp.sum(tensor * X)
+
+
+def segre(w, X):
+    return contracted(jnp.einsum("i,j,k->ijk", *w), X)
+
+
+def veronese(w, X):
+    return jnp.dot(w, X) ** 3
+
+
+def determinantal(w, X):
+    return contracted(w[0] @ w[1], X)
+
+
+def plucker(w, X):
+    minors = w[0][:, None] * w[1][None, :] - w[1][:, None] * w[0][None, :]
+    return contracted(minors, X)
+
+
+def rank_two_tensors(w, X):
+    return contracted(jnp.einsum("ri,rj,rk->ijk", *w), X)
+
+
+@pytest.mark.statement("field-rank")
+@pytest.mark.parametrize(
+    ("function", "weights", "sample", "dimension"),
+    [
+        (segre, (values(2), values(3), values(4)), values(2, 3, 4), 2 + 3 + 4 - 2),
+        (veronese, values(4), values(4), 4),
+        (determinantal, (values(5, 2), values(2, 4)), values(5, 4), 2 * (5 + 4 - 2)),
+        (plucker, (values(5), values(5)), values(5, 5), 2 * (5 - 2) + 1),
+        (rank_two_tensors, (values(2, 3),) * 3, values(3, 3, 3), 2 * 7),
+    ],
+)
+def test_classical_varieties_have_their_dimension(function, weights, sample, dimension):
+    certificate = certify_function(function, weights, sample)
+    assert certificate.lower == dimension
+    assert certificate.function.name == function.__name__
+
+
+def test_symmetries_of_a_user_close_the_gap_and_are_named_as_given():
+    def scale(s, w):
+        return jnp.exp(s) * w[0], jnp.exp(-s) * w[1]
+
+    def product(w, X):
+        return w[0] * w[1] * X
+
+    shapes = ((values(), values()), values())
+    assert certify_function(product, *shapes).verdict == "bounds"
+    certificate = certify_function(product, *shapes, symmetries=[scale])
+    assert (certificate.lower, certificate.upper) == (1, 1)
+    assert certificate.verdict == "exact given symmetries"
+    assert not certificate.summary()["exact"]
+
+
+def test_a_false_symmetry_is_refused():
+    with pytest.raises(ArgumentError, match="given symmetries changes"):
+        certify_function(
+            lambda w, X: w[0] * w[1] * X,
+            (values(), values()),
+            values(),
+            symmetries=[lambda s, w: (w[0] + s, w[1])],
+        )
+
+
+@pytest.mark.statement("softmax-exact")
+def test_a_users_own_softmax_network():
+    """One head of softmax attention as a user writes it: the dimension of thm-3.9."""
+
+    def network(w, X):
+        return w["V"] @ X @ jax.nn.softmax(X.T @ w["A"] @ X, axis=0)
+
+    weights = {"A": values(3, 3), "V": values(2, 3)}
+    certificate = certify_function(network, weights, values(3, 4), name="mine")
+    assert (certificate.lower, certificate.verdict) == (15, "exact")
+    assert certificate.independence.proved
+    assert str(certificate).startswith("mine: the dimension is 15 (exact;")
+
+
+@pytest.mark.parametrize(
+    ("function", "weights", "error", "sentence"),
+    [
+        (lambda w, X: jnp.sin(w * X), values(), NotCoveredError, "cos"),
+        (lambda w, X: w * X * jnp.nan, values(), ArgumentError, "NaN"),
+        (lambda w, X: w * X * jnp.inf, values(), ArgumentError, "inf"),
+        (lambda _, X: X, values(), ArgumentError, "depends on none of its weights"),
+        (lambda w, X: w * X, np.zeros(2, dtype=int), ArgumentError, "floating-point"),
+        (lambda w, X: w * X, np.zeros(2, dtype=complex), ArgumentError, "floating-point"),
+        (lambda _, X: X, (), ArgumentError, "has no weights"),
+    ],
+)
+def test_functions_that_cannot_be_certified_are_named(function, weights, error, sentence):
+    with pytest.raises(error, match=sentence):
+        certify_function(function, weights, values())
