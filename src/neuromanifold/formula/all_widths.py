@@ -52,7 +52,9 @@ def virtual_dimension(facts: Facts, symmetric_from: int | None = None) -> int:
         w[i] = min(r[i], w[i + 1] + 2 * alpha[i])
     flags = sum(w[i] * (r[i - 1] - r[i]) for i in range(1, depth))
     forms = sum(
-        _form_dimension(alpha[i - 1], r[i - 1], symmetric_from is not None and i >= symmetric_from)
+        matrices_of_rank(alpha[i - 1], r[i - 1], r[i - 1])
+        if symmetric_from is None or i < symmetric_from
+        else symmetric_forms(alpha[i - 1], r[i - 1])
         for i in range(1, depth + 1)
     )
     return flags + forms + matrices_of_rank(r[depth], facts.widths[-1], r[depth - 1])
@@ -64,9 +66,8 @@ def matrices_of_rank(rank: int, rows: int, columns: int) -> int:
     return rank * (rows + columns - rank)
 
 
-def _form_dimension(alpha: int, r: int, symmetric: bool) -> int:
-    if not symmetric:
-        return matrices_of_rank(alpha, r, r)
+def symmetric_forms(alpha: int, r: int) -> int:
+    """The dimension of the symmetric parts of the forms of rank at most α on R^r (all-widths)."""
     sigma = min(2 * alpha, r)
     return sigma * r - sigma * (sigma - 1) // 2
 

@@ -1,4 +1,4 @@
-"""The dimension with several heads (head-mixing).
+"""One layer and deep networks with several heads: bounds, and the count that they lead to.
 
 A lightning layer with H heads is given by T = Σ_h V_h ⊗ A_h in (R^{d'} ⊗ R^d) ⊗ (R^d ⊗ R^d), of
 which only the part symmetric in the two middle factors is seen: the layer is x ↦ Σ_h V_h C A_h x
@@ -6,36 +6,93 @@ with the symmetric C = X Xᵀ, or under the causal mask C = Σ_{j ≤ i} x_j x_j
 d'd × d² matrix T has rank at most H, which is how heads mix. With A_h = Σ_i k_i q_iᵀ (α terms) and
 V_h = Σ_j o_j v_jᵀ (ν terms) the symmetric part is Σ o_j ⊗ (v_j k_i) ⊗ q_i, in the space
 R^{d'} ⊗ Sym² R^d ⊗ R^d, whose three flattenings have rank at most H ν, H α ν and H α. Each bounds
-the dimension by that of the matrices of this rank, which is a proof; that the smallest bound is
-reached is observed. The inner skip shows Σ_h V_h besides, one more column of T. Softmax heads do
-not mix.
+the dimension by that of the matrices of this rank (flattening-bounds); that the smallest bound is
+reached is observed (head-mixing). The inner skip shows Σ_h V_h besides. Softmax heads do not mix.
 """
 
 from math import comb
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.formula.all_widths import matrices_of_rank
+from neuromanifold.formula.all_widths import matrices_of_rank, symmetric_forms
 from neuromanifold.statements import Facts
+
+
+def layers_bound(architecture: Architecture) -> int:
+    """A proved upper bound from the layers, at the widths that count (layers-bound).
+
+    Every function of the network is one of the network with interior widths c_i (`seen_widths`):
+    what the heads of a layer do not fill, and what those of the next do not see, can be cut off.
+
+    Softmax. The pairs (A, V) of all heads have Σ_i (dimension of layer i) parameters. ∏ GL_{c_i}
+    acts on them and keeps the function; it acts freely where the images of the V_{i,h} span
+    R^{c_i} (C_1 V_{1,h} = V_{1,h} for all h gives C_1 = 1, then C_2 = 1, …), which is generic as
+    c_i ≤ H min(c_{i-1}, v_i).
+
+    Lightning. Let F_i be the set of functions of the first i layers. F_{i+1} is the image of F_i ×
+    (layers i+1), on which GL_{c_i} acts with the same composition. The orbit of a function whose
+    values span s dimensions has at least c_i s dimensions, so dim F_{i+1} ≤ dim F_i + (dimension
+    of layer i+1) − c_i s_i, s_i the span of generic functions in F_i (see `_spanned`). Without
+    mask and skip F_i lies in the maps X ↦ N(X Xᵀ) X, N of degree (3^i − 1)/2, another bound.
+
+    With the residual skip there is no such group, and the layers' dimensions are added.
+    """
+    c, total = Facts.of(architecture).seen_widths, 0
+    s = _spanned(architecture, c) if architecture.attention == "lightning" else c
+    for i in range(architecture.depth):
+        total += layer_dimension(architecture, i, c[i], c[i + 1])
+        if i and architecture.skip != "residual":
+            total -= c[i] * s[i]
+        if is_plain_lightning(architecture):
+            total = min(total, polynomial_maps(c[0], c[i + 1], i + 1))
+    return total
+
+
+def _spanned(architecture: Architecture, c: tuple[int, ...]) -> tuple[int, ...]:
+    """Dimensions that the values of the first i lightning layers at least span, at generic weights.
+
+    It is enough to give one example. s_0 = c_0, and s_i = min(c_i, s_{i-1}): give all heads of
+    layer i the same A = k qᵀ and let V = Σ_h V_h, of any rank up to min(c_{i-1}, c_i). If n
+    annihilates all values V C k (qᵀ x), for all k and q, then nᵀ V C = 0, and with C = Σ x_j x_jᵀ
+    and a factor Vᵀ n every nᵀ V x_j = 0: the values span V(span of the inputs). (With the inner
+    skip take A = 0.)
+
+    More for the first layer: if H ≤ d_0, choose A_h = e_h e_hᵀ. On inputs (x, 0, …, 0) it is
+    Σ_h V_h x x_h², and the monomials x_m x_h² are all different, so that the values span the sum of
+    the images, c_1. With the inner skip one more head, with A = 0, is told apart by its degree.
+    """
+    s = [c[0], c[1] if architecture.heads <= c[0] + (architecture.skip == "inner") else 0]
+    s[1] = max(s[1], min(c[0], c[1]))
+    for size in c[2:]:
+        s.append(min(size, s[-1]))
+    return tuple(s)
 
 
 def several_heads_dimension(architecture: Architecture) -> int:
     """The layers' dimensions, less the inter-layer symmetries at the widths that count.
 
-    A lightning network without mask and skip is X ↦ N(C) X, N of degree (3^l − 1)/2 in C = X Xᵀ,
-    which bounds every beginning of the network. With the residual skip there is no inter-layer
-    symmetry.
+    Proved for softmax in the cases of (softmax-heads) and (softmax-heads-bottleneck), observed
+    elsewhere (head-mixing).
     """
-    widths, total = Facts.of(architecture).seen_widths, 0
-    kind = (architecture.attention, architecture.mask, architecture.skip)
+    c, total = Facts.of(architecture).seen_widths, 0
     for i in range(architecture.depth):
-        total += _layer(architecture, i, widths[i], widths[i + 1])
+        total += layer_dimension(architecture, i, c[i], c[i + 1])
         if i and architecture.skip != "residual":
-            total -= widths[i] ** 2
-        if kind == ("lightning", "none", "none"):
-            degree, symmetric = (3 ** (i + 1) - 1) // 2, widths[0] * (widths[0] + 1) // 2
-            forms = widths[0] * comb(symmetric + degree - 1, degree)
-            total = min(total, matrices_of_rank(widths[i + 1], widths[i + 1], forms))
+            total -= c[i] ** 2
+        if is_plain_lightning(architecture):
+            total = min(total, polynomial_maps(c[0], c[i + 1], i + 1))
     return total
+
+
+def is_plain_lightning(architecture: Architecture) -> bool:
+    """Whether the network is X ↦ N(X Xᵀ) X with a polynomial N."""
+    kind = (architecture.attention, architecture.mask, architecture.skip)
+    return kind == ("lightning", "none", "none")
+
+
+def polynomial_maps(d: int, d_out: int, depth: int) -> int:
+    """The dimension of the maps X ↦ N(X Xᵀ) X, N of degree (3^l − 1)/2 in the entries of X Xᵀ."""
+    degree, symmetric = (3**depth - 1) // 2, d * (d + 1) // 2
+    return d_out * d * comb(symmetric + degree - 1, degree)
 
 
 def head_dimension(architecture: Architecture, layer: int) -> int:
@@ -53,32 +110,46 @@ def _head_ranks(architecture: Architecture, layer: int, d: int, d_out: int) -> t
     return min(architecture.ranks[layer], d), nu
 
 
-def _layer(architecture: Architecture, layer: int, d: int, d_out: int) -> int:
-    """The dimension of one layer's functions from width d to width d': the smallest bound."""
-    H = architecture.heads
+def layer_dimension(architecture: Architecture, layer: int, d: int, d_out: int) -> int:
+    """The smallest proved bound for the functions of one layer, counted from 0, from d to d'."""
+    return min(layer_bounds(architecture, layer, d, d_out).values())
+
+
+def layer_bounds(architecture: Architecture, layer: int, d: int, d_out: int) -> dict[str, int]:
+    """All proved bounds for the functions of one layer, counted from 0, from d to d', by name.
+
+    The six of (flattening-bounds) for lightning; for softmax the pairs (A, V) of all heads. A
+    residual skip adds the input, which changes nothing.
+    """
+    H, inner = architecture.heads, architecture.skip == "inner"
     alpha, nu = _head_ranks(architecture, layer, d, d_out)
-    pairs = H * (matrices_of_rank(alpha, d, d) + matrices_of_rank(nu, d_out, d))
+    forms, values = matrices_of_rank(alpha, d, d), matrices_of_rank(nu, d_out, d)
     if architecture.attention == "softmax":
-        return pairs
+        return {"heads apart": H * (forms + values)}
+    # The inner skip shows S = Σ_h V_h besides: one more column of T as a d'd × d² matrix, d more
+    # columns in the span of the images of the V_h; elsewhere it is counted by itself.
+    linear = matrices_of_rank(H * nu, d_out, d) if inner else 0
     symmetric, h = d * (d + 1) // 2, min(H, d)
-    inner = architecture.skip == "inner"
-    if inner:
-        bounds = [
-            pairs,
-            matrices_of_rank(H, d_out * d, d * d + 1),
-            d_out * d * (symmetric + 1),
-        ]
-    else:
-        bounds = [
-            pairs - H,
-            matrices_of_rank(H, d_out * d, d * d),
-            matrices_of_rank(H * nu, d_out, symmetric * d),
-            matrices_of_rank(H * alpha * nu, symmetric, d_out * d),
-            matrices_of_rank(H * alpha, d, d_out * symmetric),
-        ]
+    scalings = 0 if inner else H
+    if architecture.tokens == 1:
+        # The layer is Σ_h V_h x (xᵀ A_h x): symmetric parts only, and cubic forms in x.
+        cubic = comb(d + 2, 3)
+        return {
+            "heads apart": H * (symmetric_forms(alpha, d) + values) - scalings,
+            "head mixing": matrices_of_rank(H, d_out * d, symmetric + inner),
+            "output flattening": matrices_of_rank(H * nu, d_out, cubic + inner * d),
+        }
+    bounds = {
+        "heads apart": H * (forms + values) - scalings,
+        "head mixing": matrices_of_rank(H, d_out * d, d * d + inner),
+        "output flattening": matrices_of_rank(H * nu, d_out, (symmetric + inner) * d),
+        "symmetric flattening": matrices_of_rank(H * alpha * nu, symmetric, d_out * d) + linear,
+        "query flattening": matrices_of_rank(H * alpha, d, d_out * symmetric) + linear,
+    }
     if d_out == 1:
         # The d columns of Σ_h v_h A_h are quadratic forms in the ideal of the span of the v_h.
-        # These spans have h(d − h) dimensions, the products with R^d hd − h(h−1)/2.
+        # These spans have h(d − h) dimensions, the products with R^d hd − h(h−1)/2; Σ_h v_h is in
+        # the span.
         ideal = h * (d - h) + d * (h * d - h * (h - 1) // 2)
-        bounds.append(ideal + (h if inner else 0))
-    return min(bounds)
+        bounds["ideal of the values"] = ideal + (h if inner else 0)
+    return bounds

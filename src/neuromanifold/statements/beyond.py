@@ -114,6 +114,29 @@ STATEMENTS = (
         hypotheses=(SEVERAL_HEADS, tokens_at_least(2), NO_WIDENING),
     ),
     Statement(
+        id="flattening-bounds",
+        title="bounds for one layer with several heads",
+        claim="A lightning layer with several heads has at most the dimension of H heads apart; of "
+        "the matrices of rank H that Σ V_h ⊗ A_h makes; of the matrices that each of the three "
+        "flattenings of its symmetric part makes; and with one output coordinate, of the quadratic "
+        "forms in the ideal of the value vectors. With the inner skip the entries of Σ V_h count "
+        "besides. A softmax layer has at most the dimension of the pairs (A, V) of its heads.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(ONE_LAYER,),
+    ),
+    Statement(
+        id="layers-bound",
+        title="bounds for deep networks with several heads",
+        claim="The dimension of a network is at most the sum of its layers' dimensions between the "
+        "widths that count, without residual skip less the inter-layer symmetries that act freely. "
+        "One token under softmax shows a linear map only.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+    ),
+    Statement(
         id="redundancy",
         title="redundancy",
         claim="With all widths and ranks d there are 3d²l parameters and (l + 1)d² − l "

@@ -87,7 +87,9 @@ class Facts:
         if self.skip == "residual":
             return tuple(c)
         values = self.value_ranks or self.widths[1:]
-        for _ in range(2 * self.depth):
+        before: list[int] = []
+        while c != before:
+            before = list(c)
             for i in range(1, self.depth):
                 filled = H * min(c[i - 1], values[i - 1])
                 if self.attention == "lightning":

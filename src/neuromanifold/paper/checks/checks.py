@@ -2,6 +2,7 @@
 
 from neuromanifold.paper.checks import (
     all_widths,
+    bounds,
     composition,
     deep_dimensions,
     deep_fibers,
@@ -36,6 +37,7 @@ _MODULES = (
     pictures,
     all_widths,
     variations,
+    bounds,
     redundancy,
     exactness,
 )

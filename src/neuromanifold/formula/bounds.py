@@ -1,0 +1,126 @@
+"""All proved upper bounds of the dimension of a network, each with the statement that proves it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import comb
+
+from neuromanifold.architecture import READOUTS, Architecture
+from neuromanifold.errors import ArgumentError
+from neuromanifold.formula.all_widths import matrices_of_rank, virtual_upper_bound
+from neuromanifold.formula.heads import (
+    is_plain_lightning,
+    layer_bounds,
+    layer_dimension,
+    layers_bound,
+    polynomial_maps,
+)
+from neuromanifold.formula.readouts import narrowed
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A proved upper bound of a dimension.
+
+    Attributes:
+        value: the dimension is at most this.
+        statement: the id of the statement that proves it.
+        name: what is counted, in a few words.
+    """
+
+    value: int
+    statement: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"at most {self.value} by {self.name} ({self.statement})"
+
+
+def proved_bounds(architecture: Architecture, readout: str = "logits") -> tuple[Bound, ...]:
+    """Every upper bound that theory proves for the dimension of a network, the smallest first.
+
+    Symmetries prove further bounds, by the rank of their tangent vectors; those are certificates'.
+
+    Args:
+        architecture: the network.
+        readout: one of `READOUTS`, what of the output counts (readouts).
+
+    >>> print(proved_bounds(Architecture((2, 4), (2,), 2, heads=3, value_ranks=(1,)))[0])
+    at most 21 by output flattening (flattening-bounds)
+    """
+    if readout not in READOUTS:
+        raise ArgumentError(f"readout must be one of {', '.join(READOUTS)}; got {readout!r}")
+    if readout == "logits":
+        found = _of_logits(architecture)
+    elif architecture.widths[-1] == 1:
+        found = iter((Bound(0, "readouts", "one output coordinate"),))
+    elif architecture.skip == "residual":
+        found = _of_residual_differences(architecture, readout)
+    else:
+        found = _of_differences(architecture, readout)
+    return tuple(sorted(found, key=lambda bound: bound.value))
+
+
+def _of_logits(architecture: Architecture) -> Iterator[Bound]:
+    virtual = virtual_upper_bound(architecture)
+    if virtual is not None:
+        yield Bound(virtual, "virtual-bound", "virtual weights")
+    else:
+        if architecture.depth == 1:
+            for name, value in layer_bounds(architecture, 0, *architecture.widths).items():
+                yield Bound(value, "flattening-bounds", name)
+        else:
+            yield Bound(layers_bound(architecture), "layers-bound", "layers")
+        if architecture.attention == "softmax" and architecture.tokens == 1:
+            yield Bound(_linear_maps(architecture), "layers-bound", "linear maps")
+    yield from _of_polynomials(architecture)
+
+
+def _of_polynomials(architecture: Architecture) -> Iterator[Bound]:
+    """Spaces of polynomial maps that contain the functions of a lightning network (ambient).
+
+    Without mask and skip these are maps X ↦ N(X Xᵀ) X; with one token, forms of degree 3^l.
+    """
+    d, d_out, depth = architecture.widths[0], architecture.widths[-1], architecture.depth
+    if is_plain_lightning(architecture):
+        maps = polynomial_maps(d, d_out, depth)
+        yield Bound(maps, "ambient", "polynomial maps of X Xᵀ")
+    kind = (architecture.attention, architecture.skip, architecture.tokens)
+    if kind == ("lightning", "none", 1):
+        forms = d_out * comb(d + 3**depth - 1, 3**depth)
+        yield Bound(forms, "ambient", "forms in one token")
+
+
+def _linear_maps(architecture: Architecture) -> int:
+    """One token under softmax: every weight is 1, layer i is linear (layers-bound).
+
+    Its map is Σ_h V_{i,h}, twice that, or 1 + Σ_h V_{i,h} for the skips none, inner, residual.
+    Without residual skip the product has a rank at most the smallest of d_i and H v_i. With it, all
+    that is known is the sum of the layers, and that a matrix has d² entries.
+    """
+    d, H = architecture.widths, architecture.heads
+    sums = [H * v for v in architecture.value_ranks or ()]
+    if architecture.skip == "residual":
+        layers = [matrices_of_rank(s, d[0], d[0]) for s in sums or [d[0]] * architecture.depth]
+        return min(d[0] ** 2, sum(layers))
+    return matrices_of_rank(min(*d, *sums), d[-1], d[0])
+
+
+def _of_differences(architecture: Architecture, readout: str) -> Iterator[Bound]:
+    """Without residual skip: the logits of one output less; decisions one dimension less."""
+    for bound in _of_logits(narrowed(architecture)):
+        yield Bound(bound.value - (readout == "decisions"), bound.statement, bound.name)
+
+
+def _of_residual_differences(architecture: Architecture, readout: str) -> Iterator[Bound]:
+    """With residual skip the last value maps V_h are seen as E V_h only, E taking differences.
+
+    So the last layer counts as one from width d to d − 1, which decisions, having fewer
+    dimensions than probabilities or as many, cannot exceed. One token under softmax shows a linear
+    map to d − 1 coordinates, decisions up to a constant.
+    """
+    d = architecture.widths[0]
+    layers = sum(layer_dimension(architecture, i, d, d) for i in range(architecture.depth - 1))
+    last = layer_dimension(architecture, architecture.depth - 1, d, d - 1)
+    yield Bound(layers + last, "layers-bound", "layers")
+    if architecture.attention == "softmax" and architecture.tokens == 1:
+        yield Bound(d * (d - 1) - (readout == "decisions"), "layers-bound", "linear maps")

@@ -1,0 +1,134 @@
+"""Proved upper bounds: what they say, that no rank exceeds them, and where they are reached."""
+
+import csv
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.certificates.exact import certify
+from neuromanifold.errors import ArgumentError
+from neuromanifold.formula.bounds import Bound, proved_bounds
+from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.formula.heads import layer_bounds
+from neuromanifold.statements import get
+
+TABLES = Path(__file__).parents[2] / "atlas"
+
+
+def rows():
+    for path in sorted(TABLES.glob("*.csv")):
+        with path.open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                yield path.stem, _architecture(row), row["readout"], row
+
+
+def _architecture(row):
+    def sizes(text):
+        return tuple(map(int, text.split("-"))) if text else None
+
+    kind = (row["attention"], int(row["heads"]), sizes(row["value_ranks"]))
+    sizes_ = (sizes(row["widths"]), sizes(row["ranks"]), int(row["tokens"]))
+    return Architecture(*sizes_, *kind, row["skip"], row["mask"])
+
+
+@pytest.mark.statement("flattening-bounds")
+@pytest.mark.statement("layers-bound")
+@pytest.mark.statement("virtual-bound")
+def test_no_committed_rank_exceeds_a_bound_and_nearly_all_reach_the_smallest():
+    reached, layers = dict.fromkeys(("reached", "not"), 0), 0
+    for _, network, readout, row in rows():
+        smallest = proved_bounds(network, readout)[0].value
+        rank = int(row["lower"])
+        assert rank <= smallest, (network, readout)
+        formula = dimension_formula(network, readout).dimension
+        assert formula is None or formula <= smallest, (network, readout)
+        reached["reached" if rank == smallest else "not"] += 1
+        if network.depth == 1 and network.heads > 1 and network.tokens > 1:
+            assert rank == smallest, network
+            layers += network.attention == "lightning" and readout == "logits"
+    assert reached["not"] < 0.01 * reached["reached"]
+    assert layers >= 939
+
+
+@pytest.mark.statement("flattening-bounds")
+@pytest.mark.parametrize(
+    ("name", "expected", "sizes", "heads", "value_rank", "skip"),
+    [
+        ("heads apart", 18, ((3, 3), (1,)), 2, 1, "none"),
+        ("head mixing", 32, ((3, 3), (3,)), 2, 3, "none"),
+        ("output flattening", 21, ((2, 4), (2,)), 3, 1, "none"),
+        ("symmetric flattening", 35, ((3, 2), (1,)), 5, 1, "none"),
+        ("ideal of the values", 32, ((4, 1), (4,)), 2, 1, "none"),
+        ("output flattening", 36, ((2, 5), (2,)), 4, 1, "inner"),
+        ("symmetric flattening", 41, ((3, 2), (1,)), 5, 1, "inner"),
+    ],
+)
+def test_a_bound_is_the_only_smallest_one_of_some_layer_and_reached_there(
+    name, expected, sizes, heads, value_rank, skip
+):
+    network = Architecture(*sizes, 2, heads=heads, value_ranks=(value_rank,), skip=skip)
+    first, second = proved_bounds(network)[:2]
+    assert (first.name, first.value) == (name, expected)
+    assert second.value > first.value
+    assert certify(network).lower == expected
+
+
+@pytest.mark.statement("layers-bound")
+@pytest.mark.parametrize(
+    ("fields", "bound"),
+    [
+        # the functions from width 1 to 1 are one-dimensional, however many heads
+        ({"widths": (1, 3, 1), "ranks": (2, 2), "tokens": 2, "heads": 3}, 1),
+        ({"widths": (2, 4, 2), "ranks": (2, 4), "tokens": 3, "attention": "softmax"}, 56),
+        ({"widths": (2, 3, 2), "ranks": (2, 2), "tokens": 1, "attention": "softmax"}, 4),
+        ({"widths": (2, 2), "ranks": (3,), "tokens": 1, "heads": 1, "skip": "residual"}, 6),
+    ],
+)
+def test_deep_networks_reach_these_bounds(fields, bound):
+    network = Architecture(**{"heads": 2, **fields})
+    assert proved_bounds(network)[0].value == bound
+    assert certify(network).lower == bound
+
+
+@pytest.mark.statement("readouts")
+def test_bounds_of_readouts_are_reached():
+    for skip, heads, readout in product(
+        ("none", "inner", "residual"), (1, 2), ("probabilities", "decisions")
+    ):
+        network = Architecture((2, 2), (1,), 2, heads=heads, skip=skip)
+        assert certify(network, readout=readout).lower == proved_bounds(network, readout)[0].value
+    assert proved_bounds(Architecture((2, 1), (1,), 2, heads=2), "decisions") == (
+        Bound(0, "readouts", "one output coordinate"),
+    )  # fmt: skip
+    with pytest.raises(ArgumentError, match="readout must be one of"):
+        proved_bounds(network, "colours")
+
+
+def test_every_bound_names_a_theorem_and_the_smallest_comes_first():
+    for skip, attention, heads, tokens in product(
+        ("none", "inner", "residual"), ("lightning", "softmax"), (1, 2), (1, 2)
+    ):
+        bounds = proved_bounds(Architecture((3, 3, 3), (2, 2), tokens, attention, heads, skip=skip))
+        assert bounds
+        assert [bound.value for bound in bounds] == sorted(bound.value for bound in bounds)
+        assert {get(bound.statement).status for bound in bounds} == {"theorem"}
+
+
+@pytest.mark.slow
+@pytest.mark.statement("flattening-bounds")
+@pytest.mark.statement("layers-bound")
+def test_no_rank_of_small_networks_exceeds_a_bound():
+    sizes = [((d, e), (a,), (v,)) for d, e, a, v in product((1, 2, 3), (1, 2, 4), (1, 2), (1, 3))]
+    sizes += [((d, e, 2), (a, 2), (v, 2)) for d, e, a, v in product((1, 2), (1, 3), (1, 2), (1, 3))]
+    kinds = product((1, 2, 4), ("none", "inner"), ("none", "causal"), (1, 2))
+    for (widths, ranks, values), (heads, skip, mask, tokens) in product(sizes, kinds):
+        network = Architecture(widths, ranks, tokens, "lightning", heads, values, skip, mask)
+        assert certify(network).lower <= proved_bounds(network)[0].value, network
+
+
+def test_layer_bounds_have_no_scalings_with_the_inner_skip():
+    inner = layer_bounds(Architecture((3, 3), (1,), 2, heads=2, skip="inner"), 0, 3, 3)
+    plain = layer_bounds(Architecture((3, 3), (1,), 2, heads=2), 0, 3, 3)
+    assert inner["heads apart"] == plain["heads apart"] + 2
