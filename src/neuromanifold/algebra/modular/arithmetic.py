@@ -13,6 +13,7 @@ import numpy as np
 from neuromanifold.algebra.modular.contraction import contract
 from neuromanifold.algebra.modular.recorder import (
     Known,
+    Operation,
     Recorder,
     Rule,
     Setting,
@@ -149,15 +150,37 @@ def _prod(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Va
 
 def _cumsum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """Partial sums of up to n entries are at most n h, exact for n up to 2^30."""
-    x = recorder.finite(values[0], equation)
-    axis, reverse = equation.params["axis"], equation.params["reverse"]
 
     def partial_sums(setting: Setting, a: Residues) -> Residues:
-        if reverse:
-            return np.flip(setting.field.reduce(np.cumsum(np.flip(a, axis), axis)), axis)
-        return setting.field.reduce(np.cumsum(a, axis))
+        return setting.field.reduce(np.cumsum(a, 0))
 
-    return [recorder.emit(partial_sums, [x], x.shape)]
+    return _cumulative(recorder, equation, values, partial_sums)
+
+
+def _cumprod(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    """Partial products, one factor at a time."""
+
+    def partial_products(setting: Setting, a: Residues) -> Residues:
+        result = np.array(a)
+        for i in range(1, len(a)):
+            result[i] = setting.field.multiply(result[i - 1], a[i])
+        return result
+
+    return _cumulative(recorder, equation, values, partial_products)
+
+
+def _cumulative(
+    recorder: Recorder, equation: Any, values: Sequence[Value], along_first: Operation
+) -> list[Value]:
+    """An operation along one axis, possibly from its end, given along the first axis."""
+    x = recorder.finite(values[0], equation)
+    axis, step = equation.params["axis"], -1 if equation.params["reverse"] else 1
+
+    def along(setting: Setting, a: Residues) -> Residues:
+        line = along_first(setting, np.moveaxis(a, axis, 0)[::step])
+        return np.moveaxis(line[::step], 0, axis)
+
+    return [recorder.emit(along, [x], x.shape)]
 
 
 def _dot_general(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -227,6 +250,7 @@ ARITHMETIC: dict[str, Rule] = {
     "add": _add,
     "add_any": _add,
     "convert_element_type": _convert,
+    "cumprod": _cumprod,
     "cumsum": _cumsum,
     "div": _div,
     "dot_general": _dot_general,

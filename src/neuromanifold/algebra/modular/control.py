@@ -111,6 +111,23 @@ def _cond(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]
     return read(recorder, *opened(branches[i]), operands)
 
 
+def _linear_solve(
+    read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]
+) -> list[Value]:
+    """A linear solve by its own solver; its rules for derivatives are not needed."""
+    lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+    start = lengths.matvec + lengths.vecmat
+    fixed = values[start : start + lengths.solve]
+    return read(recorder, *opened(jaxprs.solve), [*fixed, *values[sum(lengths) :]])
+
+
+def _platform(_: Read, __: Recorder, equation: Any, ___: Sequence[Value]) -> list[Value]:
+    """Which of the programs for several platforms is meant: that of the processor."""
+    platforms = equation.params["platforms"]
+    here = next(i for i, names in enumerate(platforms) if names is None or "cpu" in names)
+    return [Known(np.asarray(here, dtype=np.int32))]
+
+
 def _decided(recorder: Recorder, value: Value, equation: Any) -> np.ndarray:
     if not isinstance(value, Known):
         raise NotCoveredError(
@@ -123,6 +140,8 @@ def _decided(recorder: Recorder, value: Value, equation: Any) -> np.ndarray:
 CONTROL: dict[str, ControlRule] = {
     **dict.fromkeys(_INNER, _call),
     "cond": _cond,
+    "custom_linear_solve": _linear_solve,
+    "platform_index": _platform,
     "scan": _scan,
     "while": _while,
 }

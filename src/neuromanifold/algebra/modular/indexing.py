@@ -22,6 +22,8 @@ _MOVED = {
     "gather": (0,),
     "scatter": (0, 2),
 }
+# What says where the updates of a scatter go, for every way to combine them.
+_SCATTERING = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
 
 
 def _positions(
@@ -43,10 +45,15 @@ def _positions(
 def _move(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """Number all entries that may be moved, move the numbers, and read off the source of each.
 
-    The numbers are floats, so that JAX marks a read outside by NaN.
+    A gather may say what to read outside of its operand. There the number is NaN, whatever that
+    filling is, and the entry comes from one more source, which holds the filling.
     """
     moved = _MOVED[equation.primitive.name]
     sources = [recorder.unknown(values[place], equation) for place in moved]
+    params = dict(equation.params)
+    filling = params.get("fill_value")
+    if "fill_value" in params:
+        params["fill_value"] = np.nan
     with jax.enable_x64(True):
         operands = _positions(recorder, equation, values, moved)
         start = 0
@@ -57,13 +64,16 @@ def _move(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Va
             )
             start += size
         ordered = [operands[place] for place in sorted(operands)]
-        numbers = np.asarray(equation.primitive.bind(*ordered, **equation.params))
-    if np.isnan(numbers).any():
-        raise ArgumentError(
-            f"{recorder.where(equation)} reads outside its operand, which gives NaN: "
-            "keep the positions inside"
-        )
-    sources_of = numbers.astype(np.intp)
+        numbers = np.asarray(equation.primitive.bind(*ordered, **params))
+    outside = np.isnan(numbers)
+    if outside.any():
+        if filling is None or np.isnan(filling):
+            raise ArgumentError(
+                f"{recorder.where(equation)} reads outside its operand, which gives NaN: "
+                "keep the positions inside"
+            )
+        sources.append(recorder.unknown(Known(np.full(1, filling, np.float64)), equation))
+    sources_of = np.where(outside, start, numbers).astype(np.intp)
 
     def move(*arrays: np.ndarray) -> np.ndarray:
         return np.concatenate([array.reshape(-1) for array in arrays])[sources_of]
@@ -71,32 +81,74 @@ def _move(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Va
     return [recorder.move(move, sources, numbers.shape)]
 
 
-def _scatter_add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """Scattering is linear in the updates; its transpose tells the target of each of them.
+def _targets(recorder: Recorder, equation: Any, values: Sequence[Value]) -> np.ndarray:
+    """For each update of a scatter the number, from 1, of the entry it meets; 0 if it is dropped.
 
-    Entry k gets at most as many terms as there are updates, each below p/2 + 4: exact in float64
-    for up to 2^30 updates.
+    Adding updates is linear in them, and its transpose tells the target of each.
     """
     operand, updates = (recorder.finite(values[place], equation) for place in (0, 2))
+    params = {name: equation.params[name] for name in _SCATTERING}
     with jax.enable_x64(True):
         indices = _positions(recorder, equation, values, (0, 2))[1]
         zeros = jnp.zeros(operand.shape)
-        size = int(np.prod(operand.shape))
-        numbers = jnp.arange(1.0, size + 1.0).reshape(operand.shape)
+        numbers = jnp.arange(1.0, zeros.size + 1.0).reshape(operand.shape)
 
         def scattered(u: jax.Array) -> jax.Array:
-            return equation.primitive.bind(zeros, indices, u, **equation.params)
+            dimensions = params["dimension_numbers"]
+            rest = {name: params[name] for name in _SCATTERING if name != "dimension_numbers"}
+            return jax.lax.scatter_add(zeros, indices, u, dimensions, **rest)
 
         shape = jax.ShapeDtypeStruct(updates.shape, jnp.float64)
         transposed = jax.linear_transpose(scattered, shape)
-        # Number 0 marks an update that falls outside and is dropped.
-        targets = np.asarray(transposed(numbers)[0]).astype(np.int64).reshape(-1)
+        return np.asarray(transposed(numbers)[0]).astype(np.int64).reshape(-1)
+
+
+def _scatter_add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    """Entry k gets at most as many terms as there are updates, each below p/2 + 4.
+
+    Exact in float64 for up to 2^30 updates.
+    """
+    operand, updates = (recorder.finite(values[place], equation) for place in (0, 2))
+    targets, size = _targets(recorder, equation, values), int(np.prod(operand.shape))
+    sign = -1.0 if equation.primitive.name == "scatter-sub" else 1.0
 
     def add(setting: Setting, x: Residues, u: Residues) -> Residues:
-        total = np.bincount(targets, weights=u.reshape(-1), minlength=size + 1)[1:]
+        total = np.bincount(targets, weights=sign * u.reshape(-1), minlength=size + 1)[1:]
         return setting.field.reduce(np.asarray(x + total.reshape(x.shape)))
 
     return [recorder.emit(add, [operand, updates], operand.shape)]
 
 
-INDEXING: dict[str, Rule] = {**dict.fromkeys(_MOVED, _move), "scatter-add": _scatter_add}
+def _scatter_mul(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    """Entry k is multiplied by its updates one after the other: each product is of two residues."""
+    operand, updates = (recorder.finite(values[place], equation) for place in (0, 2))
+    targets = _targets(recorder, equation, values)
+    turns = _turns(targets)
+
+    def multiply(setting: Setting, x: Residues, u: Residues) -> Residues:
+        result, factors = x.reshape(-1).copy(), u.reshape(-1)
+        for turn in turns:
+            at = targets[turn] - 1
+            result[at] = setting.field.multiply(result[at], factors[turn])
+        return result.reshape(x.shape)
+
+    return [recorder.emit(multiply, [operand, updates], operand.shape)]
+
+
+def _turns(targets: np.ndarray) -> list[np.ndarray]:
+    """The updates that are not dropped, in rounds that meet each entry at most once."""
+    left = np.flatnonzero(targets)
+    rounds: list[np.ndarray] = []
+    while left.size:
+        _, first = np.unique(targets[left], return_index=True)
+        rounds.append(left[first])
+        left = np.delete(left, first)
+    return rounds
+
+
+INDEXING: dict[str, Rule] = {
+    **dict.fromkeys(_MOVED, _move),
+    "scatter-add": _scatter_add,
+    "scatter-mul": _scatter_mul,
+    "scatter-sub": _scatter_add,
+}

@@ -10,12 +10,14 @@ from neuromanifold.algebra.modular.arithmetic import ARITHMETIC
 from neuromanifold.algebra.modular.control import CONTROL
 from neuromanifold.algebra.modular.folding import folded, plain
 from neuromanifold.algebra.modular.indexing import INDEXING
+from neuromanifold.algebra.modular.linear_systems import LINEAR_SYSTEMS
 from neuromanifold.algebra.modular.masks import MASKS
 from neuromanifold.algebra.modular.recorder import Known, Recorder, Value
 from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
+from neuromanifold.algebra.modular.windows import WINDOWS
 from neuromanifold.errors import NotCoveredError
 
-RULES = ARITHMETIC | INDEXING | MASKS
+RULES = ARITHMETIC | INDEXING | LINEAR_SYSTEMS | MASKS | WINDOWS
 
 SUPPORTED = frozenset(RULES) | frozenset(ARRANGEMENTS) | frozenset(CONTROL) | UNTOUCHED | {"iota"}
 """The primitives that may depend on the arguments; of constants every primitive may be taken."""

@@ -75,8 +75,12 @@ def _pad(equation: Any) -> list[Arrangement]:
 
 
 def _reshape(equation: Any) -> list[Arrangement]:
+    """Entries in a new shape; `dimensions`, when given, says in which order the axes are read."""
     _, target = _shapes(equation)
-    return _unary(lambda x: x.reshape(target))
+    order = equation.params.get("dimensions")
+    if order is None or equation.primitive.name == "squeeze":
+        return _unary(lambda x: x.reshape(target))
+    return _unary(lambda x: x.transpose(order).reshape(target))
 
 
 def _rev(equation: Any) -> list[Arrangement]:
@@ -109,7 +113,7 @@ def _window(index: tuple[Any, ...]) -> Arrangement:
     return window
 
 
-UNTOUCHED = frozenset({"copy", "optimization_barrier", "stop_gradient"})
+UNTOUCHED = frozenset({"copy", "optimization_barrier", "reduce_precision", "stop_gradient"})
 """Primitives whose outputs are their operands."""
 
 ARRANGEMENTS: dict[str, Callable[[Any], list[Arrangement]]] = {
