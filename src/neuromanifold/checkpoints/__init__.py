@@ -1,0 +1,1 @@
+"""Real transformers: files of weights, and what in them the function does not see."""

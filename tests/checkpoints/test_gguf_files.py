@@ -1,0 +1,116 @@
+import struct
+
+import gguf
+import numpy as np
+import pytest
+from gguf.quants import dequantize, quantize
+
+from neuromanifold.checkpoints.reading import open_model
+from neuromanifold.errors import FileFormatError
+
+RANDOM = np.random.default_rng(0)
+FULL = RANDOM.normal(size=(6, 64)).astype(np.float32)
+Q8 = gguf.GGMLQuantizationType.Q8_0
+
+
+@pytest.fixture
+def content(tmp_path):
+    """A small file by the reference writer: float32, float16 and quantised tensors."""
+    path = tmp_path / "written.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(2)
+    writer.add_rope_freq_base(1e5)
+    writer.add_token_list([f"token {i}" for i in range(5000)])
+    writer.add_array("numbers", [1, 2, 3])
+    writer.add_tensor("full", FULL)
+    writer.add_tensor("half", FULL.astype(np.float16))
+    writer.add_tensor("quantised", quantize(FULL, Q8), raw_dtype=Q8)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path.read_bytes()
+
+
+def refusal(tmp_path, content):
+    (tmp_path / "model.gguf").write_bytes(content)
+    with pytest.raises(FileFormatError) as error:
+        open_model(tmp_path / "model.gguf")
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_file_of_the_reference_writer_is_read_as_its_reader_reads_it(tmp_path, content):
+    model = open_model(tmp_path / "written.gguf")
+    assert model.config["llama.block_count"] == 2
+    assert model.config["llama.rope.freq_base"] == 1e5
+    assert model.config["numbers"] == [1, 2, 3]
+    assert "tokenizer.ggml.tokens" not in model.config
+    assert model.notes == ("tensors in Q8_0 are dequantised to float32",)
+    np.testing.assert_array_equal(model.tensor("full"), FULL)
+    np.testing.assert_array_equal(model.tensor("half"), FULL.astype(np.float16))
+    for tensor in gguf.GGUFReader(tmp_path / "written.gguf").tensors:
+        expected = dequantize(tensor.data, tensor.tensor_type).reshape(6, 64)
+        np.testing.assert_array_equal(model.tensor(tensor.name), expected)
+    assert 0 < np.abs(model.tensor("quantised") - FULL).max() < 0.02
+    assert model.stored("quantised").encoding == "Q8_0"
+
+
+def test_cut_files_are_refused(tmp_path, content):
+    for length in [*range(4, 400, 7), len(content) // 2, len(content) - 40]:
+        refusal(tmp_path, content[:length])
+
+
+def number(value, size=8):
+    return value.to_bytes(size, "little")
+
+
+def text(word):
+    return number(len(word)) + word.encode()
+
+
+def header(tensors, fields, body):
+    return b"GGUF" + number(3, 4) + number(tensors) + number(fields) + body
+
+
+def test_forged_headers_end_with_a_sentence(tmp_path):
+    huge = 1 << 60
+    tensor = text("w") + number(2, 4) + number(4) + number(4)
+    cases = {
+        "version 1": b"GGUF" + number(1, 4) + bytes(16),
+        "an endless array": header(0, 1, text("a") + number(9, 4) + number(0, 4) + number(huge)),
+        "endless strings": header(0, 1, text("a") + number(9, 4) + number(8, 4) + number(huge)),
+        "arrays in arrays": header(0, 1, text("a") + number(9, 4) + number(9, 4) + number(1)),
+        "endless fields": header(0, huge, b""),
+        "endless tensors": header(huge, 0, b""),
+        "a kind": header(0, 1, text("a") + number(77, 4)),
+        "a field twice": header(0, 2, 2 * (text("a") + number(0, 4) + b"\1")),
+        "a tensor twice": header(2, 0, 2 * (tensor + number(0, 4) + number(0)) + bytes(200)),
+        "many axes": header(1, 0, text("w") + number(9, 4)),
+        "an encoding": header(1, 0, tensor + number(4, 4) + number(0) + bytes(200)),
+        "an offset": header(1, 0, tensor + number(0, 4) + number(huge)),
+        "a block": header(1, 0, tensor + number(8, 4) + number(0) + bytes(200)),
+        "a shape": header(
+            1, 0, text("w") + number(2, 4) + 2 * number(huge) + number(0, 4) + number(0)
+        ),
+        "alignment": header(0, 1, text("general.alignment") + number(4, 4) + struct.pack("<I", 0)),
+    }
+    for content in cases.values():
+        refusal(tmp_path, content)
+
+
+def test_random_damage_gives_a_sentence_or_a_model(tmp_path, content):
+    random = np.random.default_rng(1)
+    refused = 0
+    for _ in range(100):
+        damaged = bytearray(content)
+        for _ in range(3):
+            damaged[random.integers(400)] = random.integers(256)
+        (tmp_path / "model.gguf").write_bytes(damaged)
+        try:
+            model = open_model(tmp_path / "model.gguf")
+            for name in model.names:
+                model.stored(name).read().sum()
+        except FileFormatError:
+            refused += 1
+    assert refused > 30
