@@ -31,6 +31,10 @@ _HOME = {
     "canonical_form": "neuromanifold.fibers.normal_form.canonical",
     "classify": "neuromanifold.geometry.classify",
     "recover": "neuromanifold.recovery.recover",
+    "open_model": "neuromanifold.checkpoints.reading",
+    "adapter": "neuromanifold.checkpoints.adapters.peft",
+    "merge_adapters": "neuromanifold.checkpoints.adapters.reduce",
+    "adapter_distance": "neuromanifold.checkpoints.adapters.compare",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -3,6 +3,7 @@
 from cyclopts import App
 
 from neuromanifold import __version__
+from neuromanifold.cli import checkpoint_adapter as adapter_commands
 from neuromanifold.cli import fiber as fiber_commands
 from neuromanifold.cli import weights as weights_commands
 from neuromanifold.cli.atlas import atlas
@@ -35,6 +36,20 @@ for command in (
 ):
     fiber.command(command)
 
+adapter = App(name="adapter", help="Low-rank adapters: their updates, whatever the factors.")
+for command in (
+    adapter_commands.audit,
+    adapter_commands.canonical,
+    adapter_commands.merge,
+    adapter_commands.compare,
+    adapter_commands.shrink,
+):
+    adapter.command(command)
+
+checkpoint = App(name="checkpoint", help="Real models in files, and what their function ignores.")
+for command in (adapter,):
+    checkpoint.command(command)
+
 weights = App(name="weights", help="Make and look at weights files.")
 for command in (weights_commands.init, weights_commands.show):
     weights.command(command)
@@ -52,6 +67,7 @@ for command in (
     atlas,
     statements,
     weights,
+    checkpoint,
     paper,
 ):
     app.command(command)

@@ -1,0 +1,188 @@
+"""Distances between adapters that no choice of factors changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.checkpoints.adapters.adapter import Adapter
+from neuromanifold.checkpoints.adapters.low_rank import LowRank, roundoff, spectrum
+from neuromanifold.checkpoints.adapters.peft import load_adapter
+from neuromanifold.checkpoints.dyadic import residues
+from neuromanifold.errors import ArgumentError
+
+Level = Literal["exact", "equal to rounding", "different"]
+PRIMES = (8388593, 8388587)
+"""Two primes: equal residues of random combinations at both make an accident of 1 in 10^13."""
+
+
+@dataclass(frozen=True)
+class ModuleDistance:
+    """Two updates of one module.
+
+    Attributes:
+        name: the module.
+        distance: ‖ΔW − ΔW′‖ (Frobenius).
+        relative: the distance over the larger of both norms; 0 when both vanish.
+        cosine: of the angle between the updates; None when one of them vanishes.
+        tolerance: what the rounding of the stored factors may make of equal updates.
+        level: `exact`, `equal to rounding` or `different`.
+    """
+
+    name: str
+    distance: float
+    relative: float
+    cosine: float | None
+    tolerance: float
+    level: Level
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON of one module."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class AdapterDistance:
+    """Two adapters, module by module; a module that one of them lacks is zero there."""
+
+    first: Path
+    second: Path
+    modules: tuple[ModuleDistance, ...]
+    distance: float
+    relative: float
+    level: Level
+
+    def __str__(self) -> str:
+        names = f"{self.first} and {self.second}"
+        if self.level == "exact":
+            return f"{names} are the same adapter (exact): every update agrees modulo two primes."
+        if self.level == "equal to rounding":
+            return f"{names} are the same adapter to rounding (relative {self.relative:.1e})."
+        worst = max(self.modules, key=lambda module: module.distance)
+        return (
+            f"{names} differ: ‖ΔW − ΔW′‖ = {self.distance:.4g}, relative {self.relative:.3g}; "
+            f"most in {worst.name} ({worst.relative:.3g})."
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON of one pair."""
+        return {
+            "first": str(self.first),
+            "second": str(self.second),
+            "level": self.level,
+            "distance": self.distance,
+            "relative": self.relative,
+            "modules": [module.to_dict() for module in self.modules],
+        }
+
+
+def adapter_distance(first: str | Path | Adapter, second: str | Path | Adapter) -> AdapterDistance:
+    """The distance of two adapters, each update compared without forming it (lora)."""
+    a, b = (item if isinstance(item, Adapter) else load_adapter(item) for item in (first, second))
+    names = list(dict.fromkeys((*a.modules, *b.modules)))
+    modules: list[ModuleDistance] = []
+    norms: list[float] = []
+    for name in names:
+        pair = [item.update(name) if name in item.modules else None for item in (a, b)]
+        module, norm = _compare(name, a, b, pair[0], pair[1])
+        modules.append(module)
+        norms.append(norm)
+    distance = float(np.linalg.norm([module.distance for module in modules]))
+    scale = float(np.linalg.norm(norms))
+    levels = {module.level for module in modules} | {_others_level(a, b)}
+    order: tuple[Level, ...] = ("different", "equal to rounding", "exact")
+    level = next(word for word in order if word in levels)
+    return AdapterDistance(
+        a.path, b.path, tuple(modules), distance, distance / scale if scale else 0.0, level
+    )
+
+
+def duplicate_groups(distances: Sequence[AdapterDistance]) -> list[list[str]]:
+    """Adapters that are the same, grouped; those that stand alone are left out."""
+    groups: list[set[str]] = []
+    for pair in distances:
+        if pair.level != "different":
+            found = {str(pair.first), str(pair.second)}
+            joined = [group for group in groups if group & found]
+            groups = [group for group in groups if not group & found]
+            groups.append(found.union(*joined))
+    return sorted(sorted(group) for group in groups)
+
+
+def compare_adapters(paths: Sequence[str | Path]) -> list[AdapterDistance]:
+    """The distances of all pairs."""
+    if len(paths) < 2:
+        raise ArgumentError(f"give at least two adapters to compare; got {len(paths)}")
+    loaded = [load_adapter(path) for path in paths]
+    return [adapter_distance(a, b) for a, b in combinations(loaded, 2)]
+
+
+def _compare(
+    name: str, first: Adapter, second: Adapter, a: LowRank | None, b: LowRank | None
+) -> tuple[ModuleDistance, float]:
+    """One module, and the larger of its two norms."""
+    if a is None or b is None:
+        norm = spectrum(*(update for update in (a, b) if update is not None)).norm
+        level: Level = "different" if norm else "exact"
+        return ModuleDistance(name, norm, float(norm > 0), None, 0.0, level), norm
+    if a.shape != b.shape:
+        raise ArgumentError(
+            f"{name} is {a.shape} in {first.path} and {b.shape} in {second.path}: these adapters "
+            "are for different models"
+        )
+    difference, own = spectrum(a, b, weights=(1.0, -1.0)), [spectrum(a), spectrum(b)]
+    norm = max(part.norm for part in own)
+    product = own[0].norm * own[1].norm
+    # ⟨ΔW, ΔW′⟩ = tr(Bᵀ B′ A′ Aᵀ) s s′, two r × r′ matrices multiplied entry by entry
+    inner = a.scale.value * b.scale.value * float(np.sum((a.B.T @ b.B) * (a.A @ b.A.T)))
+    # each factor is rounded by at most u‖·‖, so each product by about 2u s‖B‖‖A‖; the factors of
+    # a canonical form are rounded once more, hence 4
+    tolerance = 4 * sum(
+        roundoff(update.dtype) * part.magnitude * np.sqrt(update.size)
+        for update, part in zip((a, b), own, strict=True)
+    )
+    if _equal_exactly(a, b):
+        level = "exact"
+    else:
+        level = "equal to rounding" if difference.norm <= tolerance else "different"
+    found = ModuleDistance(
+        name,
+        difference.norm,
+        difference.norm / norm if norm else 0.0,
+        inner / product if product else None,
+        float(tolerance),
+        level,
+    )
+    return found, norm
+
+
+def _equal_exactly(a: LowRank, b: LowRank, seed: int = 0) -> bool:
+    """Whether ΔW X = ΔW′ X modulo two primes, for two random columns X (Freivalds)."""
+    scales = a.scale.exact, b.scale.exact
+    if None in scales and a.scale != b.scale:
+        return False
+    for prime in PRIMES:
+        field = PrimeField(prime)
+        X = field.random(seed, "columns", (a.shape[1], 2))
+        images: list[np.ndarray] = []
+        for update, scale in zip((a, b), scales, strict=True):
+            image = field.matmul(
+                residues(update.B, field), field.matmul(residues(update.A, field), X)
+            )
+            factor = field.from_fraction(1 if scale is None else scale)
+            images.append(field.multiply(image, np.array(factor)))
+        if not np.array_equal(images[0], images[1]):
+            return False
+    return True
+
+
+def _others_level(a: Adapter, b: Adapter) -> Level:
+    """Whether the full tensors besides the factors are the same."""
+    same = a.others.keys() == b.others.keys() and all(
+        np.array_equal(read(), b.others[name]()) for name, read in a.others.items()
+    )
+    return "exact" if same else "different"

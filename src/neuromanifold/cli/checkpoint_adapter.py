@@ -1,0 +1,155 @@
+"""`neuromanifold checkpoint adapter`: low-rank adapters, whatever their factors."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from neuromanifold.cli.options import Force, Json
+from neuromanifold.cli.output import columns, print_json, print_lines, progress
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from neuromanifold.checkpoints.adapters.reduce import Reduced
+
+Folder = Annotated[Path, Parameter(help="an adapter's folder, or its weights file")]
+Out = Annotated[Path, Parameter(help="the folder to write")]
+Rank = Annotated[int | None, Parameter(help="keep at most this rank")]
+Error = Annotated[float | None, Parameter(help="keep as little as this relative error allows")]
+Dtype = Annotated[
+    Literal["float64", "float32", "float16", "bfloat16"] | None,
+    Parameter(help="of the factors written; by default that of the factors read"),
+]
+
+
+def audit(adapter: Folder, *, json: Json = False) -> None:
+    """Give the true rank and the spectrum of every update s·B·A of an adapter.
+
+    Example: neuromanifold checkpoint adapter audit my-adapter
+    """
+    from neuromanifold.checkpoints.adapters.peft import load_adapter
+
+    with progress("reading the factors"):
+        found = load_adapter(adapter).audit()
+    if json:
+        print_json(found.to_dict())
+        return
+    rows = [("module", "shape", "r", "rank", "how", "to rounding", "norm", "singular values")]
+    for module in found.modules:
+        values = module.singular_values
+        rows.append(
+            (
+                module.name,
+                "×".join(map(str, module.shape)),
+                str(module.size),
+                "?" if module.rank is None else str(module.rank),
+                module.verdict,
+                str(module.rank_to_rounding),
+                f"{module.norm:.4g}",
+                f"{values[0]:.3g} … {values[-1]:.3g}",
+            )
+        )
+    print_lines(*columns(rows), *found.adapter.notes, str(found))
+
+
+def canonical(
+    adapter: Folder, *, out: Out, dtype: Dtype = None, force: Force = False, json: Json = False
+) -> None:
+    """Write the same updates with factors that depend on the updates alone.
+
+    Example: neuromanifold checkpoint adapter canonical my-adapter --out canonical
+    """
+    from neuromanifold.checkpoints.adapters.peft import load_adapter
+    from neuromanifold.checkpoints.adapters.reduce import canonical_adapter
+
+    with progress("factoring"):
+        made = canonical_adapter(load_adapter(adapter), dtype=_dtype(dtype))
+    _finish(made, out, force, json)
+
+
+def merge(
+    *adapters: Folder,
+    out: Out,
+    weights: Annotated[str | None, Parameter(help="one number each, e.g. 0.5,0.5")] = None,
+    rank: Rank = None,
+    error: Error = None,
+    dtype: Dtype = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write the adapter whose updates are the weighted sum of those given, exactly.
+
+    Example: neuromanifold checkpoint adapter merge a b --weights 0.5,0.5 --out merged
+    """
+    from neuromanifold.checkpoints.adapters.reduce import merge_adapters
+    from neuromanifold.errors import ArgumentError
+
+    try:
+        numbers = None if weights is None else [float(part) for part in weights.split(",")]
+    except ValueError:
+        raise ArgumentError(
+            f"--weights must be numbers with commas between them, like 0.5,0.5; got {weights!r}"
+        ) from None
+    with progress("merging"):
+        made = merge_adapters(adapters, numbers, rank=rank, error=error, dtype=_dtype(dtype))
+    _finish(made, out, force, json)
+
+
+def shrink(
+    adapter: Folder,
+    *,
+    out: Out,
+    rank: Rank = None,
+    error: Error = None,
+    dtype: Dtype = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write the nearest adapter of lower rank, with its error; by default only drop null parts.
+
+    Example: neuromanifold checkpoint adapter shrink my-adapter --error 0.01 --out small
+    """
+    from neuromanifold.checkpoints.adapters.peft import load_adapter
+    from neuromanifold.checkpoints.adapters.reduce import shrink_adapter
+
+    with progress("shrinking"):
+        loaded = load_adapter(adapter)
+        made = shrink_adapter(loaded, rank=rank, error=error, dtype=_dtype(dtype))
+    _finish(made, out, force, json)
+
+
+def compare(*adapters: Folder, json: Json = False) -> None:
+    """Give the distances of all pairs of adapters, and which of them are the same.
+
+    Example: neuromanifold checkpoint adapter compare a b c
+    """
+    from neuromanifold.checkpoints.adapters.compare import compare_adapters, duplicate_groups
+
+    with progress("comparing"):
+        distances = compare_adapters(adapters)
+    groups = duplicate_groups(distances)
+    if json:
+        pairs = [distance.to_dict() for distance in distances]
+        print_json({"pairs": pairs, "duplicates": groups})
+        return
+    same = [f"The same adapter: {', '.join(group)}." for group in groups]
+    print_lines(*map(str, distances), *same)
+
+
+def _dtype(word: str | None) -> "np.dtype | None":
+    if word is None:
+        return None
+    import ml_dtypes
+    import numpy as np
+
+    return np.dtype(ml_dtypes.bfloat16 if word == "bfloat16" else word)
+
+
+def _finish(made: "Reduced", out: Path, force: bool, json: bool) -> None:
+    """Write what was made and say what it cost."""
+    made.save(out, force=force)
+    if json:
+        print_json({"folder": str(out), **made.to_dict()})
+    else:
+        print_lines(str(made), *made.notes, f"Written to {out}.")
