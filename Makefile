@@ -3,13 +3,15 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TORCH_VENV := .venv-torch
+TORCH_STAMP := $(TORCH_VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-all check docs paper format bench clean
+.PHONY: help setup test test-all test-torch check docs paper format bench clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -30,6 +32,14 @@ test: check docs  ## all checks and the test suite (under ten minutes on two cor
 test-all: check docs  ## the same with the long runs
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
+$(TORCH_STAMP): pyproject.toml constraints.txt
+	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test-torch]'
+	touch $(TORCH_STAMP)
+
+test-torch: $(TORCH_STAMP)  ## the tests of PyTorch modules, in an environment of their own
+	$(TORCH_VENV)/bin/python -m pytest -W default tests/pytorch
+
 docs: $(STAMP)  ## build the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
 
@@ -44,4 +54,4 @@ bench: $(STAMP)  ## print every benchmark table
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis report docs/_build docs/reference/modules
+	rm -rf $(VENV) $(TORCH_VENV) .pytest_cache .ruff_cache .hypothesis report docs/_build docs/reference/modules

@@ -1,0 +1,166 @@
+"""PyTorch modules as JAX functions of their named parameters."""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.interpreters import partial_eval
+
+from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.frontends.torchax_import import torch_and_environment
+
+
+@dataclass(frozen=True, eq=False)
+class TorchFunction:
+    """A PyTorch module as a JAX function.
+
+    Attributes:
+        name: the class of the module.
+        apply: the function of a dictionary of weights and of one input, a dictionary too. Its value
+            is a tuple of arrays: all real tensors that the module returns.
+        weights: the parameters that reach the output and require a gradient, by their names in the
+            module, in float64.
+        inputs: the real tensors among the inputs, by position or keyword, in float64.
+    """
+
+    name: str
+    apply: Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Any, ...]]
+    weights: dict[str, np.ndarray]
+    inputs: dict[str, np.ndarray]
+
+
+def from_torch(
+    module: Any, inputs: Any, *, output: Callable[[Any], Any] | None = None
+) -> TorchFunction:
+    """A PyTorch module as a JAX function of its parameters, by way of torchax.
+
+    Parameters that require a gradient are weights; others and all buffers are constants. Real
+    tensors among the inputs vary; integers, Booleans and everything else are constants.
+
+    Args:
+        module: a `torch.nn.Module` in evaluation mode.
+        inputs: one input: a tensor, a tuple of positional arguments, or a dictionary of keyword
+            arguments.
+        output: what to look at of the module's result; by default all its real tensors.
+    """
+    torch, environment = torch_and_environment()
+    if not isinstance(module, torch.nn.Module):
+        raise ArgumentError(
+            f"a torch.nn.Module was wanted; got {type(module).__name__}: give the module itself"
+        )
+    _check_mode(module, torch)
+    module = copy.deepcopy(module).eval().double()
+    varying, fixed = _split(inputs, torch)
+    state = {**dict(module.named_buffers()), **dict(module.named_parameters())}
+    arrays = {name: value.detach().numpy() for name, value in state.items()}
+
+    def apply(weights: Mapping[str, Any], X: Mapping[str, Any]) -> tuple[Any, ...]:
+        constants = {n: jax.numpy.asarray(x) for n, x in arrays.items() if n not in weights}
+        state, arguments = environment.j2t_iso(({**constants, **weights}, dict(X)))
+        given = {n: _constant(value, torch, environment) for n, value in fixed.items()}
+        positional, keywords = _arguments({**given, **arguments})
+        with environment:
+            result = torch.func.functional_call(module, state, positional, keywords)
+            result = result if output is None else output(result)
+        return _real_leaves(environment.t2j_iso(_leaves(result, torch)))
+
+    trained = {n: arrays[n] for n, p in module.named_parameters() if p.requires_grad}
+    try:
+        used = _used(apply, trained, varying)
+    except ArgumentError:
+        raise
+    except Exception as error:
+        raise ArgumentError(
+            f"{type(module).__name__} cannot be traced for these inputs: "
+            f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        ) from None
+    if not used:
+        raise ArgumentError(
+            f"no parameter of {type(module).__name__} that requires a gradient reaches its output, "
+            "so there are no weights; set requires_grad on those to vary"
+        )
+    return TorchFunction(
+        type(module).__name__, apply, {n: x for n, x in trained.items() if n in used}, varying
+    )
+
+
+def _used(apply: Callable[..., Any], weights: dict[str, Any], inputs: Any) -> set[str]:
+    """The names of the weights that reach the output (of embedded tokens no embedding does)."""
+    with jax.enable_x64(True):
+        jaxpr = jax.make_jaxpr(apply)(weights, inputs).jaxpr
+    _, needed = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    return {name for name, is_needed in zip(sorted(weights), needed, strict=False) if is_needed}
+
+
+def _check_mode(module: Any, torch: Any) -> None:
+    """Refuse a module whose value in training mode is not that in evaluation mode."""
+    normalisations = torch.nn.modules.batchnorm._NormBase
+    for part in module.modules():
+        rates = [getattr(part, name, 0.0) for name in ("p", "dropout", "attention_dropout")]
+        random = any(isinstance(rate, float) and rate > 0 for rate in rates)
+        if part.training and (random or isinstance(part, normalisations)):
+            raise ArgumentError(
+                f"the module is in training mode, in which {type(part).__name__} is no function of "
+                "weights and input; call module.eval() first"
+            )
+
+
+def _split(inputs: Any, torch: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The real tensors among the arguments, and all others, by position or keyword."""
+    if isinstance(inputs, torch.Tensor):
+        inputs = (inputs,)
+    if isinstance(inputs, Mapping):
+        named = {str(name): value for name, value in inputs.items()}
+    elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        named = {str(place): value for place, value in enumerate(inputs)}
+    else:
+        raise ArgumentError(
+            "inputs must be a tensor, a tuple of arguments or a dictionary of keyword arguments; "
+            f"got {type(inputs).__name__}"
+        )
+    real = {
+        name: value.detach().double().numpy()
+        for name, value in named.items()
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    }
+    if not real:
+        raise ArgumentError(
+            "no input is a tensor of real numbers, so nothing varies; give one (of a language "
+            "model the embedded tokens, inputs_embeds)"
+        )
+    return real, {name: value for name, value in named.items() if name not in real}
+
+
+def _constant(value: Any, torch: Any, environment: Any) -> Any:
+    """A tensor as a constant of JAX; everything else as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return environment.j2t_iso(jax.numpy.asarray(value.numpy()))
+
+
+def _arguments(named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional arguments, whose names are their places, and keyword arguments."""
+    places = sorted((name for name in named if name.isdigit()), key=int)
+    keywords = {name: value for name, value in named.items() if not name.isdigit()}
+    return tuple(named[place] for place in places), keywords
+
+
+def _leaves(result: Any, torch: Any) -> list[Any]:
+    """The tensors in a result, which may be nested in tuples, dictionaries and dataclasses."""
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if isinstance(result, Mapping):
+        return [leaf for value in result.values() for leaf in _leaves(value, torch)]
+    if isinstance(result, (tuple, list)):
+        return [leaf for value in result for leaf in _leaves(value, torch)]
+    return []
+
+
+def _real_leaves(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    real = tuple(x for x in arrays if jax.numpy.issubdtype(x.dtype, np.floating))
+    if not real:
+        raise ArgumentError("the module returns no tensor of real numbers; choose one by `output`")
+    return real

@@ -1,0 +1,97 @@
+"""PyTorch modules become JAX functions that compute the same."""
+
+import jax
+import numpy as np
+import pytest
+import torch
+from models import MODELS, model
+
+from neuromanifold.certificates.exact import certify_function
+from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.frontends.pytorch import from_torch
+
+# Parameters that reach the output: of a language model those without the token embedding.
+PARAMETERS = {
+    "MultiheadAttention": 80,
+    "TransformerEncoderLayer relu": 154,
+    "TransformerEncoderLayer gelu": 154,
+    "GPT-2": 478,
+    "BERT": 566,
+    "Llama": 360,
+    "Qwen2": 376,
+    "Qwen3": 368,
+    "Gemma": 360,
+    "NeoX": 446,
+    "ViT": 606,
+}
+
+
+def tensors(result):
+    if isinstance(result, torch.Tensor):
+        return [result]
+    values = result.values() if isinstance(result, dict) else result
+    return [leaf for value in values for leaf in tensors(value)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_function_is_the_module_in_double_precision(name):
+    module, inputs = model(name)
+    function = from_torch(module, inputs)
+    with jax.enable_x64(True):
+        found = jax.jit(function.apply)(function.weights, function.inputs)
+    module = module.double()
+    double = lambda x: x.double() if isinstance(x, torch.Tensor) else x  # noqa: E731
+    if isinstance(inputs, dict):
+        expected = module(**{key: double(value) for key, value in inputs.items()})
+    else:
+        inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+        expected = module(*map(double, inputs))
+    assert len(found) == len(tensors(expected))
+    for a, b in zip(found, tensors(expected), strict=True):
+        # Norms and rotations of some models are computed in single precision in any case.
+        single = name in {"Llama", "Qwen2", "Qwen3"}
+        tolerance = 1e-6 if single else 1e-9
+        np.testing.assert_allclose(a, b.detach().numpy(), rtol=tolerance, atol=tolerance)
+    assert sum(x.size for x in function.weights.values()) == PARAMETERS[name]
+
+
+def test_attention_of_pytorch_loses_what_no_one_can_see():
+    # Of 80 parameters: GL_2 of keys and of values in each of two heads (16), the key bias, which
+    # softmax does not see (4), and the value bias, which the output bias takes up (4).
+    module, inputs = model("MultiheadAttention")
+    function = from_torch(module, inputs, output=lambda result: result[0])
+    certificate = certify_function(function.apply, function.weights, function.inputs)
+    assert certificate.parameters == 80
+    assert certificate.lower == 56
+
+
+def test_frozen_parameters_and_buffers_are_constants():
+    module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 2)).eval()
+    module[0].requires_grad_(False)
+    assert set(from_torch(module, torch.zeros(2)).weights) == {"1.weight", "1.bias"}
+    norm = torch.nn.BatchNorm1d(2).eval()
+    assert set(from_torch(norm, torch.zeros(3, 2)).weights) == {"weight", "bias"}
+
+
+def test_the_module_itself_is_not_changed():
+    module = torch.nn.Linear(2, 3)
+    from_torch(module, torch.zeros(2))
+    assert module.training
+    assert module.weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs", "text"),
+    [
+        (torch.nn.Dropout(0.5), torch.zeros(2), "training mode, in which Dropout is no function"),
+        (torch.nn.BatchNorm1d(2), torch.zeros(3, 2), "training mode, in which BatchNorm1d is no"),
+        (lambda x: x, torch.zeros(2), "a torch.nn.Module was wanted; got function"),
+        (torch.nn.Linear(2, 2), 3, "inputs must be a tensor, a tuple .*; got int"),
+        (torch.nn.Embedding(2, 2), torch.zeros(2, dtype=int), "no input is a tensor of real"),
+        (torch.nn.ReLU(), torch.zeros(2), "no parameter of ReLU that requires a gradient reaches"),
+        (torch.nn.Linear(2, 2), torch.zeros(3), "Linear cannot be traced"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused_in_a_sentence(module, inputs, text):
+    with pytest.raises(ArgumentError, match=text):
+        from_torch(module, inputs)
