@@ -18,6 +18,9 @@ Readout = Literal["logits", "probabilities", "decisions"]
 
 READOUTS: tuple[Readout, ...] = get_args(Readout)
 
+LARGEST_SIZE = 10**12
+"""No network has a larger size, and what is counted from sizes up to it can be printed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
@@ -174,6 +177,8 @@ def _size(field: str, value: object) -> int:
     size = value.__index__()
     if size < 1:
         raise ArchitectureError(f"{field} must be at least 1; got {size}")
+    if size > LARGEST_SIZE:
+        raise ArchitectureError(f"{field} must be at most {LARGEST_SIZE}; got a larger number")
     return size
 
 

@@ -168,7 +168,7 @@ def test_misuse_is_one_sentence_and_damages_nothing(
     arguments, sentence, folder, capsys, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("neuromanifold.atlas.execution._CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("neuromanifold.atlas.dask_cluster._CONNECT_SECONDS", 0.5)
     for name in ("a.sqlite", "g.toml"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     (tmp_path / "bad.toml").write_text(GRID + "head = 3\n")

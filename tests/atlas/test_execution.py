@@ -3,13 +3,12 @@
 import multiprocessing
 import os
 
-import dask
 import pytest
-from distributed import Client, LocalCluster
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.computation import run_batch, run_task
-from neuromanifold.atlas.execution import Cluster, execute, local_cluster
+from neuromanifold.atlas.execution import Finished, execute
+from neuromanifold.atlas.local_processes import local_processes
 from neuromanifold.atlas.record import RECORD_VERSION
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import NeuromanifoldError
@@ -20,20 +19,22 @@ LONG = Task(Architecture((32, 32, 32, 32), (16, 16, 16), 3), "logits", 0, PRIME)
 WRONG = Task(Architecture((2, 2), (1,), 2), "logits", 0, 15)
 
 
-@pytest.fixture(scope="module")
-def threads():
-    """A cluster inside this process."""
-    with (
-        LocalCluster(
-            n_workers=1,
-            threads_per_worker=2,
-            processes=False,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield Cluster(client)
+class Inline:
+    """A cluster without processes, on which some tasks kill their worker."""
+
+    cores = 2
+
+    def __init__(self, poison=()):
+        self.poison, self.running = set(poison), []
+
+    def submit(self, batch, time_limit):
+        assert len(self.running) < self.cores
+        self.running.append((batch, time_limit))
+
+    def wait(self):
+        batch, time_limit = self.running.pop(0)
+        died = self.poison & set(batch)
+        return Finished(batch, None if died else run_batch(batch, time_limit, RECORD_VERSION))
 
 
 def collect(cluster, batches, time_limit=None):
@@ -57,15 +58,16 @@ def test_a_record_says_what_certificate_and_formula_say():
     assert record.agreement == "confirmed"
 
 
-def test_a_task_that_fails_or_takes_too_long_is_recorded_and_the_others_are_done(threads):
-    found = collect(threads, [[WRONG, SMALL], [LONG]], time_limit=4)
+def test_a_task_that_fails_or_takes_too_long_is_recorded_and_the_others_are_done():
+    with local_processes(2) as processes:
+        found = collect(processes, [[WRONG, SMALL], [LONG]], time_limit=4)
     assert found[WRONG].error.startswith("ArgumentError: 15 is not a prime")
     assert found[LONG].error == "not finished within the time limit of 4 s"
     assert found[LONG].agreement == "failed"
     assert (found[SMALL].error, found[SMALL].lower) == (None, 6)
 
 
-def test_few_batches_are_held_at_a_time(threads):
+def test_few_batches_are_held_at_a_time():
     drawn = finished = most = 0
 
     def stream():
@@ -79,9 +81,17 @@ def test_few_batches_are_held_at_a_time(threads):
         nonlocal finished
         finished += len(records)
 
-    execute(threads, stream(), None, count)
+    execute(Inline(), stream(), None, count)
     assert finished == drawn == 60
-    assert most <= threads.cores + 1
+    assert most <= Inline.cores + 1
+
+
+def test_a_task_that_kills_its_worker_is_found_among_the_others_and_recorded():
+    tasks = [Task(SMALL.architecture, "logits", seed, PRIME) for seed in range(7)]
+    found = collect(Inline(poison=tasks[3:4]), [tasks[:5], tasks[5:]])
+    assert found.pop(tasks[3]).error.startswith("every worker that tried this task died")
+    assert set(found) == {*tasks} - {tasks[3]}
+    assert all(record.error is None for record in found.values())
 
 
 def test_a_worker_of_another_version_refuses():
@@ -106,10 +116,7 @@ def _die_in_a_worker():
 def test_a_task_that_kills_every_worker_is_found_and_recorded():
     poison = Task(Poison((2, 2), (1,), 2), "logits", 0, PRIME)
     others = [Task(SMALL.architecture, "logits", seed, PRIME) for seed in range(3)]
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        local_cluster(1) as cluster,
-    ):
+    with local_processes(1) as cluster:
         found = collect(cluster, [[others[0], poison, others[1]], [others[2]]])
     assert found.pop(poison).error.startswith("every worker that tried this task died")
     assert set(found) == set(others)

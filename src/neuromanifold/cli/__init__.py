@@ -1,35 +1,95 @@
 """The command line: one file a command, no mathematics.
 
-Exit codes: 0 answered, 1 a claim is refuted, 2 misuse or a corrupt file.
+Exit codes: 0 answered; 1 a claim is refuted, and nothing else; 2 misuse, a corrupt file, or more
+than is allowed; 3 an error of the program; 130 interrupted.
 """
 
+import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
 
-from neuromanifold.cli.app import app
+REFUTED, MISUSE, PROGRAM_ERROR, INTERRUPTED = 1, 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; errors a caller can put right are one sentence and exit code 2."""
+    """Run one command; however it ends, that is an exit code and at most one sentence."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        with _impatient_interrupts():
+            # Imported here so that Ctrl-C while modules load ends like any other.
+            from neuromanifold.cli.app import app
+
+            code = app.meta(
+                words, exit_on_error=False, print_error=False, result_action="return_value"
+            )
+            sys.stdout.flush()
+            return code if isinstance(code, int) else 0
+    except KeyboardInterrupt as error:
+        return _end(INTERRUPTED, str(error) or "interrupted; nothing was written")
+    except BrokenPipeError:
+        # The reader of our output has left: say nothing more, at the interpreter's end either.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if "--debug" in words:
+            import traceback
+
+            traceback.print_exc()
+        return _end(*_sentence(error))
+
+
+def _sentence(error: Exception) -> tuple[int, str]:
+    """The exit code of an error, and what to say."""
     from cyclopts import CycloptsError
 
     from neuromanifold.errors import NeuromanifoldError
 
+    if isinstance(error, CycloptsError | NeuromanifoldError):
+        return MISUSE, str(error)
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return MISUSE, "there is not enough memory for this; give smaller sizes"
+    if isinstance(error, OSError) and error.strerror is not None:
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return MISUSE, f"{where}{error.strerror}"
+    return PROGRAM_ERROR, (
+        f"this is an error of the program ({type(error).__name__}: {error}); please report it, "
+        "with the command and with what --debug adds to it"
+    )
+
+
+def _end(code: int, sentence: str) -> int:
+    from neuromanifold.cli.output import say
+
+    with suppress(OSError):
+        say("neuromanifold: " + " ".join(sentence.split()))
+    return code
+
+
+@contextmanager
+def _impatient_interrupts() -> Iterator[None]:
+    """The first Ctrl-C raises `KeyboardInterrupt`, a second one while it is tidied up ends at once.
+
+    Both say so; a traceback says nothing to who pressed the keys.
+    """
+
+    def second(_signal: int, _frame: FrameType | None) -> None:
+        os.write(2, b"neuromanifold: interrupted again; stopped at once\n")
+        os._exit(INTERRUPTED)
+
+    def first(_signal: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, second)
+        raise KeyboardInterrupt
+
     try:
-        code = app(
-            sys.argv[1:] if arguments is None else list(arguments),
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
-        return code if isinstance(code, int) else 0
-    except (CycloptsError, NeuromanifoldError) as error:
-        sentence = " ".join(str(error).split())
-        sys.stderr.write(f"neuromanifold: {sentence}\n")
-        return 2
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has left: say nothing more
-        return 0
-    except KeyboardInterrupt:
-        sys.stderr.write("neuromanifold: interrupted; nothing was written\n")
-        return 130
+        before = signal.signal(signal.SIGINT, first)
+    except ValueError:  # not the main thread, which alone gets signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,6 +1,9 @@
 """The commands. Their modules import what they compute with only when they are called."""
 
-from cyclopts import App
+import logging
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
 
 from neuromanifold import __version__
 from neuromanifold.cli import checkpoint_adapter as adapter_commands
@@ -23,7 +26,28 @@ app = App(
     help="The exact geometry of attention networks: fibers, dimensions, singularities, recovery.",
     version=__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
 )
+
+app.meta.suppress_keyboard_interrupt = False
+
+
+@app.meta.default
+def command(
+    *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    debug: Annotated[  # noqa: ARG001 (`main` looks for it, since an error may come at any time)
+        bool, Parameter(negative="", help="show the traceback of an error")
+    ] = False,
+    verbose: Annotated[
+        bool, Parameter(name=("--verbose", "-v"), negative="", help="log what is done to stderr")
+    ] = False,
+) -> Any:
+    """Run the command that the other words name."""
+    if verbose:
+        logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", datefmt="%H:%M:%S")
+        logging.getLogger("neuromanifold").setLevel(logging.INFO)
+    return app(words, exit_on_error=False, print_error=False, result_action="return_value")
+
 
 fiber = App(name="fiber", help="Compare and move weights that have the same function.")
 for command in (

@@ -68,11 +68,9 @@ def run(
                 report=_progress_lines(),
             )
     except KeyboardInterrupt:
-        sys.stderr.write(
-            f"neuromanifold: interrupted; what is finished is in {out}: "
-            "the same command goes on from there\n"
-        )
-        return 130
+        raise KeyboardInterrupt(
+            f"interrupted; what is finished is in {out}: the same command goes on from there"
+        ) from None
     if json:
         print_json({"file": str(out), "grid": read.name, **asdict(done)})
     else:
@@ -249,9 +247,10 @@ def _cluster(
         raise ArgumentError(f"--workers must be at least 1; got {workers}")
 
     def open_cluster() -> AbstractContextManager["Cluster"]:
-        from neuromanifold.atlas.execution import local_cluster, running_cluster
+        from neuromanifold.atlas.dask_cluster import dask_cluster
+        from neuromanifold.atlas.local_processes import local_processes
 
-        return local_cluster(workers) if scheduler is None else running_cluster(scheduler)
+        return local_processes(workers) if scheduler is None else dask_cluster(scheduler)
 
     return open_cluster
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from neuromanifold.architecture import Readout
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import (
     DEFAULT_NETWORK,
     Force,
@@ -15,7 +16,8 @@ from neuromanifold.cli.options import (
     Seed,
     weights_given,
 )
-from neuromanifold.cli.output import print_json, print_lines, progress
+from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cost import certifying, sizes_of
 
 
 def certify(
@@ -31,42 +33,50 @@ def certify(
     seed: Seed = 0,
     prime: Prime = None,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Prove bounds for a dimension over a prime field and write the certificate to a file.
 
     For a function of your own, module.py defines function(weights, X) in JAX, and `weights` and
     `inputs` as arrays of the shapes to use; `symmetries` may list actions (s, weights) -> weights.
+    The module is executed, with all that it does: name only modules that you would run.
 
     Example: neuromanifold certify --widths 4,2,3 --ranks 2,2 --tokens 3 --out dimension.json
     """
-    from neuromanifold.algebra.prime_field import DEFAULT_PRIME
     from neuromanifold.files import check_writable
 
     check_writable(out, force=force)
-    prime = prime or DEFAULT_PRIME
-    with progress("certifying"):
-        if function is not None:
-            from neuromanifold.certificates.exact import certify_function
-            from neuromanifold.cli.user_function import user_function
+    if function is not None:
+        from neuromanifold.cli.user_function import user_function
 
-            mine = user_function(function)
+        mine = user_function(function)
+        with limits.spend(certifying(mine.sizes), "certifying"):
+            from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+            from neuromanifold.certificates.exact import certify_function
+
             certificate = certify_function(
                 mine.f,
                 mine.weights,
                 mine.inputs,
                 seed=seed,
-                prime=prime,
+                prime=DEFAULT_PRIME if prime is None else prime,
                 symmetries=mine.symmetries,
                 name=mine.name,
             )
-        else:
+    else:
+        given = None if weights is None else weights_given(weights, network, limits)
+        architecture = network.architecture() if given is None else given.architecture
+        with limits.spend(certifying(sizes_of(architecture)), "certifying"):
+            from neuromanifold.algebra.prime_field import DEFAULT_PRIME
             from neuromanifold.certificates.exact import certify as prove
 
-            given = None if weights is None else weights_given(weights, network)
-            architecture = network.architecture() if given is None else given.architecture
             certificate = prove(
-                architecture, seed=seed, prime=prime, weights=given, readout=readout
+                architecture,
+                seed=seed,
+                prime=DEFAULT_PRIME if prime is None else prime,
+                weights=given,
+                readout=readout,
             )
     certificate.save(out, force=force)
     if json:

@@ -5,8 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Json
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
+from neuromanifold.cli.options import Json, read_weights
 from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cost import classifying, sizes_of
 
 
 def classify(
@@ -15,16 +17,18 @@ def classify(
     tolerance: Annotated[
         float | None, Parameter(help="relative size of what counts as zero; default by dtype")
     ] = None,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Say whether weights of one lightning layer are critical, on the boundary, or singular.
 
     Example: neuromanifold classify layer.safetensors
     """
-    from neuromanifold.geometry.classify import classify as place
-    from neuromanifold.networks.files import load_weights
+    weights = read_weights(file, limits)
+    with limits.spend(classifying(sizes_of(weights.architecture)), "classifying"):
+        from neuromanifold.geometry.classify import classify as place
 
-    answer = place(load_weights(file), tolerance=tolerance)
+        answer = place(weights, tolerance=tolerance)
     if json:
         print_json(answer.to_dict())
     else:

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from neuromanifold.architecture import Readout
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import (
     DEFAULT_NETWORK,
     Json,
@@ -14,7 +15,8 @@ from neuromanifold.cli.options import (
     Seed,
     weights_given,
 )
-from neuromanifold.cli.output import print_json, print_lines, progress
+from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cost import certifying, estimating, sizes_of
 
 
 def dim(
@@ -33,6 +35,7 @@ def dim(
     inputs: Annotated[int | None, Parameter(help="use exactly so many inputs")] = None,
     seed: Seed = 0,
     prime: Prime = None,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """The dimension of the space of functions of a network, and how it is known.
@@ -44,29 +47,30 @@ def dim(
     """
     from neuromanifold.formula.formula import dimension_formula, no_formula
 
-    given = None if weights is None else weights_given(weights, network)
+    given = None if weights is None else weights_given(weights, network, limits)
     architecture = network.architecture() if given is None else given.architecture
     formula = dimension_formula(architecture, readout)
     if given is not None:
         formula = no_formula("weights are given, and formulas are about generic ones")
     certificate = estimated = None
+    sizes = sizes_of(architecture)
     if certify:
-        from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-        from neuromanifold.certificates.exact import certify as prove
+        with limits.spend(certifying(sizes, inputs), "certifying"):
+            from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+            from neuromanifold.certificates.exact import certify as prove
 
-        with progress("certifying"):
             certificate = prove(
                 architecture,
                 seed=seed,
-                prime=prime or DEFAULT_PRIME,
+                prime=DEFAULT_PRIME if prime is None else prime,
                 weights=given,
                 readout=readout,
                 inputs=inputs,
             )
     if estimate:
-        from neuromanifold.certificates.numeric import estimate as measure
+        with limits.spend(estimating(sizes, inputs), "estimating"):
+            from neuromanifold.certificates.numeric import estimate as measure
 
-        with progress("estimating"):
             estimated = measure(
                 architecture, weights=given, seed=seed, inputs=inputs, readout=readout
             )

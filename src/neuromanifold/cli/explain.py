@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from neuromanifold.architecture import Readout
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import (
     DEFAULT_NETWORK,
     Json,
@@ -15,7 +16,8 @@ from neuromanifold.cli.options import (
     Seed,
     weights_given,
 )
-from neuromanifold.cli.output import columns, print_json, print_lines, progress
+from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cost import certifying, sizes_of
 
 
 def explain(
@@ -27,6 +29,7 @@ def explain(
     ] = None,
     seed: Seed = 0,
     prime: Prime = None,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Split the parameters into the dimension, the symmetries, and what is left unexplained.
@@ -35,14 +38,18 @@ def explain(
 
     Example: neuromanifold explain --widths 3,3 --ranks 3 --tokens 3 --heads 2
     """
-    from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-    from neuromanifold.certificates.ledger import explain as account
-
-    given = None if weights is None else weights_given(weights, network)
+    given = None if weights is None else weights_given(weights, network, limits)
     architecture = network.architecture() if given is None else given.architecture
-    with progress("explaining"):
+    with limits.spend(2 * certifying(sizes_of(architecture)), "explaining"):
+        from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+        from neuromanifold.certificates.ledger import explain as account
+
         ledger = account(
-            architecture, seed=seed, prime=prime or DEFAULT_PRIME, readout=readout, weights=given
+            architecture,
+            seed=seed,
+            prime=DEFAULT_PRIME if prime is None else prime,
+            readout=readout,
+            weights=given,
         )
     if json:
         print_json(ledger.to_dict())

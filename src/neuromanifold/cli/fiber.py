@@ -1,13 +1,17 @@
 """`neuromanifold fiber`: weights with the same function."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Force, Json, Seed
-from neuromanifold.cli.output import print_json, print_lines, progress
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
+from neuromanifold.cli.options import Force, Json, Seed, read_weights
+from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cost import Cost, certifying, holding, sizes_of, transforming
+from neuromanifold.errors import ArgumentError
 
 if TYPE_CHECKING:
     from neuromanifold.networks.weights import Weights
@@ -17,17 +21,24 @@ Second = Annotated[Path, Parameter(help="another weights file")]
 Folder = Annotated[Path, Parameter(help="the folder for the weights files")]
 
 
-def same(first: First, second: Second, *, seed: Seed = 0, json: Json = False) -> int:
+def same(
+    first: First,
+    second: Second,
+    *,
+    seed: Seed = 0,
+    limits: LimitOptions = DEFAULT_LIMITS,
+    json: Json = False,
+) -> int:
     """Say whether two weights files have the same function, and why or where not.
 
     Exits with 1 when they are different.
 
     Example: neuromanifold fiber same a.safetensors b.safetensors
     """
-    from neuromanifold.fibers.same import same_function
-    from neuromanifold.networks.files import load_weights
+    with _reading(limits, "comparing", first, second) as (one, other):
+        from neuromanifold.fibers.same import same_function
 
-    comparison = same_function(load_weights(first), load_weights(second), seed=seed)
+        comparison = same_function(one, other, seed=seed)
     if json:
         print_json(comparison.to_dict())
     else:
@@ -41,6 +52,7 @@ def transport(
     *,
     out: Annotated[Path | None, Parameter(help="write the group element here")] = None,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> int:
     """Find the symmetry that carries one weights file to another.
@@ -49,13 +61,14 @@ def transport(
 
     Example: neuromanifold fiber transport a.safetensors b.safetensors --out g.safetensors
     """
-    from neuromanifold.fibers.transport.transport import transport as find
     from neuromanifold.files import check_writable
-    from neuromanifold.networks.files import load_weights
 
     if out is not None:
         check_writable(out, force=force)
-    found = find(load_weights(first), load_weights(second))
+    with _reading(limits, "looking for a symmetry", first, second) as (one, other):
+        from neuromanifold.fibers.transport.transport import transport as find
+
+        found = find(one, other)
     if out is not None and found.found:
         found.element.save(out, force=force)
     if json:
@@ -70,29 +83,29 @@ def canonical(
     *,
     out: Annotated[Path, Parameter(help="write the normal form here")],
     form: Annotated[
-        str, Parameter(help="normal (one for each orbit) or balanced (Q Qᵀ = K Kᵀ, diagonal)")
+        Literal["normal", "balanced"],
+        Parameter(help="normal (one for each orbit) or balanced (Q Qᵀ = K Kᵀ, diagonal)"),
     ] = "normal",
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Write the normal form of weights, the same for all weights on one orbit.
 
     Example: neuromanifold fiber canonical a.safetensors --out normal.safetensors
     """
-    from neuromanifold.errors import ArgumentError
-    from neuromanifold.fibers.normal_form.balanced import balanced
-    from neuromanifold.fibers.normal_form.canonical import canonical_form
-    from neuromanifold.fibers.normal_form.fingerprint import fingerprint
     from neuromanifold.files import check_writable
-    from neuromanifold.networks.files import load_weights, save_weights
 
-    if form not in ("normal", "balanced"):
-        raise ArgumentError(f"--form must be normal or balanced; got {form!r}")
     check_writable(out, force=force)
-    weights = load_weights(file)
-    found = canonical_form(weights)
-    save_weights(found.weights if form == "normal" else balanced(weights), out, force=force)
-    mark = fingerprint(weights)
+    with _reading(limits, "normalising", file) as (weights,):
+        from neuromanifold.fibers.normal_form.balanced import balanced
+        from neuromanifold.fibers.normal_form.canonical import canonical_form
+        from neuromanifold.fibers.normal_form.fingerprint import fingerprint
+        from neuromanifold.networks.files import save_weights
+
+        found = canonical_form(weights)
+        save_weights(found.weights if form == "normal" else balanced(weights), out, force=force)
+        mark = fingerprint(weights)
     if json:
         remarks = list(found.remarks)
         print_json({"file": str(out), "form": form, "remarks": remarks, "fingerprint": mark.hash})
@@ -108,18 +121,18 @@ def sample(
     condition: Annotated[float, Parameter(help="largest condition of the group elements")] = 10.0,
     seed: Seed = 0,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Write random weights with the same function.
 
     Example: neuromanifold fiber sample a.safetensors --count 3 --out-dir points
     """
-    from neuromanifold.fibers.sample import sample_fiber
-    from neuromanifold.networks.files import load_weights
+    with _reading(limits, "sampling", file, points=_many("count", count)) as (weights,):
+        from neuromanifold.fibers.sample import sample_fiber
 
-    weights = load_weights(file)
-    found = sample_fiber(weights, count, seed=seed, condition=condition)
-    files = _save_all(found.points, out_dir, "point", force)
+        found = sample_fiber(weights, count, seed=seed, condition=condition)
+        files = _save_all(found.points, out_dir, "point", force)
     if json:
         print_json({**found.to_dict(), "files": files})
     else:
@@ -134,6 +147,7 @@ def walk(
     steps: Annotated[int, Parameter(help="steps of the path")] = 16,
     seed: Seed = 0,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> int:
     """Walk from one weights file to another along weights with the same function.
@@ -142,13 +156,13 @@ def walk(
 
     Example: neuromanifold fiber walk a.safetensors b.safetensors --out-dir path
     """
-    from neuromanifold.fibers.walk import walk as find
-    from neuromanifold.networks.files import load_weights
-
-    path = find(load_weights(first), load_weights(second), steps=steps, seed=seed)
     files: list[str] = []
-    if out_dir is not None:
-        files = _save_all(path.points, out_dir, "step", force)
+    with _reading(limits, "walking", first, second, points=_many("steps", steps)) as (one, other):
+        from neuromanifold.fibers.walk import walk as find
+
+        path = find(one, other, steps=steps, seed=seed)
+        if out_dir is not None:
+            files = _save_all(path.points, out_dir, "step", force)
     if json:
         print_json({**path.to_dict(), "files": files})
     else:
@@ -156,20 +170,43 @@ def walk(
     return 0 if path.points else 1
 
 
-def describe(file: First, *, json: Json = False) -> None:
+def describe(file: First, *, limits: LimitOptions = DEFAULT_LIMITS, json: Json = False) -> None:
     """Describe all weights with the same function as a weights file.
 
     Example: neuromanifold fiber describe a.safetensors
     """
-    from neuromanifold.fibers.describe import describe_fiber
-    from neuromanifold.networks.files import load_weights
+    weights = read_weights(file, limits)
+    cost = 2 * certifying(sizes_of(weights.architecture))
+    with limits.spend(cost, "describing"):
+        from neuromanifold.fibers.describe import describe_fiber
 
-    with progress("describing"):
-        description = describe_fiber(load_weights(file))
+        description = describe_fiber(weights)
     if json:
         print_json(description.to_dict())
     else:
         print_lines(str(description))
+
+
+@contextmanager
+def _reading(
+    limits: LimitOptions, doing: str, *files: Path, points: int = 1
+) -> "Iterator[tuple[Weights, ...]]":
+    """The weights in the files, for a few factorisations of each, and so many points of them."""
+    read = tuple(read_weights(file, limits) for file in files)
+    cost = Cost(0, 0)
+    for weights in read:
+        sizes = sizes_of(weights.architecture)
+        each = transforming(sizes)
+        kept = holding(sizes, copies=points)
+        cost += Cost(each.bytes + kept.bytes, each.seconds + points * each.seconds / 8)
+    with limits.spend(cost, doing):
+        yield read
+
+
+def _many(option: str, number: int) -> int:
+    if number < 1:
+        raise ArgumentError(f"--{option} must be at least 1; got {number}")
+    return number
 
 
 def _save_all(points: "Sequence[Weights]", folder: Path, name: str, force: bool) -> list[str]:

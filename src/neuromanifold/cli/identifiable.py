@@ -5,8 +5,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from neuromanifold.architecture import Readout
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions, Prime, Seed
-from neuromanifold.cli.output import print_json, print_lines, progress
+from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cost import certifying, sizes_of
 
 
 def identifiable(
@@ -19,6 +21,7 @@ def identifiable(
     readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits",
     seed: Seed = 0,
     prime: Prime = None,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Say whether the network's function determines a quantity of its weights, locally.
@@ -29,18 +32,18 @@ def identifiable(
 
     Example: neuromanifold identifiable "A.0[0,0,1]/A.0[0,1,0]" --widths 3,2 --ranks 2 --tokens 3
     """
-    from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-    from neuromanifold.certificates.identifiable import identifiable as decide
-    from neuromanifold.certificates.quantity import parse_quantity
-
     architecture = network.architecture()
-    name, function = parse_quantity(quantity, architecture)
-    with progress("computing ranks"):
+    with limits.spend(certifying(sizes_of(architecture)), "computing ranks"):
+        from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+        from neuromanifold.certificates.identifiable import identifiable as decide
+        from neuromanifold.certificates.quantity import parse_quantity
+
+        name, function = parse_quantity(quantity, architecture)
         answer = decide(
             architecture,
             function,
             seed=seed,
-            prime=prime or DEFAULT_PRIME,
+            prime=DEFAULT_PRIME if prime is None else prime,
             readout=readout,
             name=name,
         )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from neuromanifold.architecture import Architecture, Attention, Mask, Skip
+from neuromanifold.cli.limits import LimitOptions
+from neuromanifold.cost import Cost
 from neuromanifold.errors import ArchitectureError
 
 if TYPE_CHECKING:
@@ -58,12 +60,19 @@ class NetworkOptions:
 DEFAULT_NETWORK = NetworkOptions()
 
 
-def weights_given(file: Path, network: NetworkOptions) -> "Weights":
+def weights_given(file: Path, network: NetworkOptions, limits: LimitOptions) -> "Weights":
     """The weights in a file, which bring their own architecture."""
     if network.given:
         raise ArchitectureError(
             "--weights brings its own architecture; leave out --widths, --ranks and --tokens"
         )
+    return read_weights(file, limits)
+
+
+def read_weights(file: Path, limits: LimitOptions) -> "Weights":
+    """The weights in a file, which may be too large to hold."""
+    size = file.stat().st_size if file.is_file() else 0
+    limits.limits.check(Cost(4 * size, 1e-8 * size), f"reading {file}")
     from neuromanifold.networks.files import load_weights
 
     return load_weights(file)

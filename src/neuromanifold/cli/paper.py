@@ -43,11 +43,10 @@ def paper(
             if one.verdict == "fails":
                 sys.stderr.write(f"{one.id} fails: {one.evidence['failures'][0]}\n")
     except KeyboardInterrupt:
-        sys.stderr.write(
-            f"neuromanifold: interrupted after {len(evidence)} of {len(ids)} checks; what is done "
-            f"is kept in {folder / 'evidence'}: start again to go on\n"
-        )
-        return 130
+        raise KeyboardInterrupt(
+            f"interrupted after {len(evidence)} of {len(ids)} checks; what is done is kept in "
+            f"{folder / 'evidence'}: start again to go on"
+        ) from None
     report = write_report(evidence, folder, quick=quick, seed=seed)
     if json:
         results = [one.to_dict() for one in evidence]

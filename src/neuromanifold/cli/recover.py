@@ -5,8 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Force, Json, Seed
-from neuromanifold.cli.output import print_json, print_lines, progress
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
+from neuromanifold.cli.options import Force, Json, Seed, read_weights
+from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cost import recovering, sizes_of
 
 
 def recover(
@@ -16,6 +18,7 @@ def recover(
     max_calls: Annotated[int | None, Parameter(help="the most calls of the black box")] = None,
     seed: Seed = 0,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> int:
     """Recover weights from the function of a weights file alone, and compare them with the file.
@@ -24,21 +27,21 @@ def recover(
 
     Example: neuromanifold recover w.safetensors --out found.safetensors
     """
-    from neuromanifold.fibers.same import same_function
     from neuromanifold.files import check_writable
-    from neuromanifold.networks.files import load_weights, save_weights
-    from neuromanifold.recovery.oracle import network_oracle
-    from neuromanifold.recovery.recover import MAX_CALLS
-    from neuromanifold.recovery.recover import recover as find
 
     if out is not None:
         check_writable(out, force=force)
-    truth = load_weights(file)
-    with progress("recovering"):
-        found = find(
-            network_oracle(truth), truth.architecture, seed=seed, max_calls=max_calls or MAX_CALLS
-        )
-    comparison = None if found.weights is None else same_function(truth, found.weights)
+    truth = read_weights(file, limits)
+    with limits.spend(recovering(sizes_of(truth.architecture)), "recovering"):
+        from neuromanifold.fibers.same import same_function
+        from neuromanifold.networks.files import save_weights
+        from neuromanifold.recovery.oracle import network_oracle
+        from neuromanifold.recovery.recover import MAX_CALLS
+        from neuromanifold.recovery.recover import recover as find
+
+        calls = MAX_CALLS if max_calls is None else max_calls
+        found = find(network_oracle(truth), truth.architecture, seed=seed, max_calls=calls)
+        comparison = None if found.weights is None else same_function(truth, found.weights)
     if out is not None and found.weights is not None:
         save_weights(found.weights, out, force=force)
     if json:

@@ -1,13 +1,22 @@
-"""A user's function, named on the command line as `module.py:function`."""
+"""A user's function, named on the command line as `module.py:function`.
 
+The module is code, and it is executed. What it raises is shown as its own; it is neither an error
+of this program nor a way to end it.
+"""
+
+import functools
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from neuromanifold.errors import ArgumentError
+from neuromanifold.cost import Sizes, function_sizes
+from neuromanifold.errors import ArgumentError, NeuromanifoldError
 
 
 @dataclass(frozen=True)
@@ -28,9 +37,21 @@ class UserFunction:
     inputs: Any
     symmetries: Sequence[Callable[[Any, Any], Any]]
 
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes on which the cost of a question depends."""
+        import jax
+        import numpy as np
+
+        def count(tree: Any) -> int:
+            return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(tree))
+
+        outputs = count(jax.eval_shape(self.f, self.weights, self.inputs))
+        return function_sizes(count(self.weights), count(self.inputs), outputs)
+
 
 def user_function(text: str) -> UserFunction:
-    """Import `module.py` and take from it the function, `weights`, `inputs` and `symmetries`."""
+    """Execute `module.py` and take from it the function, `weights`, `inputs` and `symmetries`."""
     file, separator, function = text.rpartition(":")
     path = Path(file)
     if not separator or not function or not path.is_file():
@@ -42,20 +63,66 @@ def user_function(text: str) -> UserFunction:
         raise ArgumentError(f"{path} is not a Python file; give one that ends in .py")
     module = importlib.util.module_from_spec(specification)
     sys.modules.setdefault(path.stem, module)
-    try:
+    with _theirs(path):
         specification.loader.exec_module(module)
-    except Exception as error:
-        raise ArgumentError(f"{path} cannot be imported: {type(error).__name__}: {error}") from None
     for name in (function, "weights", "inputs"):
         if not hasattr(module, name):
             raise ArgumentError(
                 f"{path} has no {name!r}; it must define {function}(weights, X), and `weights` and "
                 "`inputs` as arrays of the shapes to use"
             )
-    return UserFunction(
-        f"{path.name}:{function}",
-        getattr(module, function),
-        module.weights,
-        module.inputs,
-        getattr(module, "symmetries", ()),
-    )
+    symmetries = getattr(module, "symmetries", ())
+    listed = isinstance(symmetries, Sequence) and not isinstance(symmetries, str)
+    called = [getattr(module, function), *(symmetries if listed else [None])]
+    if not all(map(callable, called)):
+        raise ArgumentError(
+            f"{path}: {function!r} must be a function, and `symmetries` a list of functions"
+        )
+    f, *actions = (_shown_as_theirs(one, path) for one in called)
+    weights, inputs = _arrays(path, "weights", module), _arrays(path, "inputs", module)
+    return UserFunction(f"{path.name}:{function}", f, weights, inputs, actions)
+
+
+def _arrays(path: Path, name: str, module: ModuleType) -> Any:
+    """A pytree of the module with numbers made into arrays."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    tree = getattr(module, name)
+    for leaf in jax.tree.leaves(tree):
+        if not jnp.issubdtype(np.asarray(leaf).dtype, np.number):
+            raise ArgumentError(
+                f"{path}: `{name}` must be arrays of real numbers; it has a {type(leaf).__name__}"
+            )
+    return jax.tree.map(np.asarray, tree)
+
+
+def _shown_as_theirs(function: Callable[..., Any], path: Path) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(*arguments: Any) -> Any:
+        with _theirs(path):
+            return function(*arguments)
+
+    return called
+
+
+@contextmanager
+def _theirs(path: Path) -> Iterator[None]:
+    """Whatever the user's code raises becomes one sentence with its place; prints go to stderr."""
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except (NeuromanifoldError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).resolve() == path.resolve()
+        ]
+        where = f"{path}, line {lines[-1]}" if lines else str(path)
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ArgumentError(
+            f"{where} raised {what[:500]}; this is an error of that module"
+        ) from error

@@ -5,8 +5,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Json, Prime
-from neuromanifold.cli.output import print_json, print_lines, progress
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
+from neuromanifold.cli.options import Json, Prime, read_weights
+from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cost import sizes_of, verifying
+from neuromanifold.errors import ArgumentError
 
 
 def verify(
@@ -19,29 +22,26 @@ def verify(
     function: Annotated[
         str | None, Parameter(help="module.py:function, for a certificate of a function")
     ] = None,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> int:
     """Recompute a certificate from its seed, with python-flint and plain integers.
 
-    Exits with 1 when a recorded value does not hold.
+    Exits with 1 when a recorded value does not hold. The module of --function is executed, with all
+    that it does: name only modules that you would run.
 
     Example: neuromanifold verify dimension.json
     """
     from neuromanifold.certificates.certificate import load_certificate
-    from neuromanifold.certificates.verify import verify as recompute
-    from neuromanifold.certificates.verify import verify_function
 
     certificate = load_certificate(file)
-    with progress("verifying"):
-        if function is None:
-            from neuromanifold.networks.files import load_weights
+    if function is not None:
+        from neuromanifold.cli.user_function import user_function
 
-            given = None if weights is None else load_weights(weights)
-            verification = recompute(certificate, prime=prime, weights=given)
-        else:
-            from neuromanifold.cli.user_function import user_function
+        mine = user_function(function)
+        with limits.spend(verifying(mine.sizes), "verifying"):
+            from neuromanifold.certificates.verify import verify_function
 
-            mine = user_function(function)
             verification = verify_function(
                 certificate,
                 mine.f,
@@ -50,6 +50,17 @@ def verify(
                 symmetries=mine.symmetries,
                 prime=prime,
             )
+    else:
+        given = None if weights is None else read_weights(weights, limits)
+        if certificate.architecture is None:
+            raise ArgumentError(
+                f"the certificate is about the function {certificate.subject}; "
+                "name it with --function module.py:function"
+            )
+        with limits.spend(verifying(sizes_of(certificate.architecture)), "verifying"):
+            from neuromanifold.certificates.verify import verify as recompute
+
+            verification = recompute(certificate, prime=prime, weights=given)
     if json:
         print_json(verification.to_dict())
     else:

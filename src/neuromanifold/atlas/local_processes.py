@@ -1,0 +1,155 @@
+"""A cluster of processes of this machine, each at the end of a pipe.
+
+A pipe has no name and no port: nobody but the process that made it and the one that inherited it
+can send anything through it, so no other user of the machine can have code run here. (A local Dask
+cluster listens on a port; authenticating its workers takes certificates, and a package to make
+them.)
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from neuromanifold.atlas.computation import run_batch
+from neuromanifold.atlas.execution import Finished
+from neuromanifold.atlas.record import RECORD_VERSION
+from neuromanifold.atlas.tasks import Task
+from neuromanifold.errors import NeuromanifoldError
+
+# Every process is one core's worth of work, and traced programs run on the CPU.
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "JAX_PLATFORMS": "cpu",
+}
+_STARTS = 5
+"""A worker that dies so often without having finished anything is not the batch's fault."""
+
+
+class _Worker:
+    """One process, its end of the pipe, and the batch it is working on."""
+
+    def __init__(self) -> None:
+        self.batch: list[Task] | None = None
+        self.process, self.pipe = _started()
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing: it holds nothing that could be lost."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+    def replace(self) -> None:
+        self.stop()
+        self.batch = None
+        self.process, self.pipe = _started()
+
+
+class LocalProcesses:
+    """Workers on this machine (a `Cluster`)."""
+
+    def __init__(self, workers: list[_Worker]) -> None:
+        self._workers = workers
+        self._fruitless = 0
+
+    @property
+    def cores(self) -> int:
+        """One batch a process."""
+        return len(self._workers)
+
+    def submit(self, batch: list[Task], time_limit: float | None) -> None:
+        """Send the batch to a process that has nothing to do."""
+        worker = next(worker for worker in self._workers if worker.batch is None)
+        worker.batch = batch
+        with suppress(OSError):  # it has died; `wait` will find that out
+            worker.pipe.send((batch, time_limit, RECORD_VERSION))
+
+    def wait(self) -> Finished:
+        """Wait until a process has finished its batch, or has died and been replaced."""
+        busy = [worker for worker in self._workers if worker.batch is not None]
+        ready = wait([worker.pipe for worker in busy])
+        worker = next(worker for worker in busy if worker.pipe in ready)
+        batch, worker.batch = worker.batch or [], None
+        try:
+            answer = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._fruitless += 1
+            if self._fruitless >= _STARTS * max(1, len(self._workers)):
+                raise NeuromanifoldError(
+                    "the worker processes die before they have finished anything; perhaps there "
+                    "is too little memory: try --workers 1"
+                ) from None
+            worker.replace()
+            return Finished(batch, None)
+        if isinstance(answer, BaseException):
+            raise answer
+        self._fruitless = 0
+        return Finished(batch, answer)
+
+
+@contextmanager
+def local_processes(workers: int | None = None) -> Iterator[LocalProcesses]:
+    """Start processes, by default one a core, and stop them in the end."""
+    started: list[_Worker] = []
+    try:
+        for _ in range(workers or len(os.sched_getaffinity(0))):
+            started.append(_Worker())  # noqa: PERF401 (those before a failed one must be stopped)
+        yield LocalProcesses(started)
+    finally:
+        for worker in started:
+            worker.stop()
+
+
+def _started() -> tuple[SpawnProcess, Connection]:
+    """A new process that never sees Ctrl-C: the one that started it does, and ends it.
+
+    What is blocked stays blocked in a process that is started, from its first instruction on.
+    """
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    resource_tracker.ensure_running()  # it would unblock the signal while it is started
+    before = {name: os.environ.get(name) for name in _ENVIRONMENT}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        os.environ.update(_ENVIRONMENT)
+        process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        process.start()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        theirs.close()
+    return process, ours
+
+
+def _serve(pipe: Connection) -> None:
+    """The life of a worker: batches in, records out, until the pipe closes or its parent dies."""
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    sys.stdout = sys.stderr
+    while True:
+        try:
+            batch, time_limit, version = pipe.recv()
+            try:
+                answer = run_batch(batch, time_limit, version)
+            except NeuromanifoldError as error:
+                answer = error
+            pipe.send(answer)
+        except (EOFError, OSError):
+            return
+
+
+def _die_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

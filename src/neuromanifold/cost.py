@@ -1,0 +1,229 @@
+"""What a computation costs, told from sizes alone before anything is allocated.
+
+An estimate is a *model*: its terms are the arrays that an algorithm holds and the products it
+forms, its constants were measured on one core (`benchmarks/costs.py`). It is good to about a factor
+of three, which is enough to tell what fits into a machine from what does not. Pure Python, so that
+a command can refuse before it loads an array library.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArgumentError
+
+_FLOAT = 8
+"""Bytes of a number."""
+_BATCH = 512
+"""The most inputs that are evaluated at a time."""
+_PROGRAM = 200 * 2**20
+"""Bytes that the array libraries take, however small the question."""
+
+
+class TooLargeError(ArgumentError):
+    """What was asked for costs more than is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Memory and time.
+
+    Attributes:
+        bytes: the most that is held at a time.
+        seconds: roughly how long it takes on one core.
+    """
+
+    bytes: float
+    seconds: float
+
+    def __add__(self, other: "Cost") -> "Cost":
+        """One after the other: the memory of the larger one, the time of both."""
+        return Cost(max(self.bytes, other.bytes), self.seconds + other.seconds)
+
+    def __rmul__(self, times: int) -> "Cost":
+        """So many times, one after the other."""
+        return Cost(self.bytes, times * self.seconds)
+
+    def __str__(self) -> str:
+        return f"about {memory_text(self.bytes)} of memory and {duration_text(self.seconds)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes on which costs depend.
+
+    Attributes:
+        parameters: N, the columns of the Jacobian.
+        depth: how many layers are traced.
+        activations: the numbers that one input passes through.
+        exponentials: how many exponentials one input needs.
+        outputs: the numbers that come out for one input.
+        largest: the longest side of a matrix of weights.
+    """
+
+    parameters: int
+    depth: int
+    activations: int
+    exponentials: int
+    outputs: int
+    largest: int
+
+
+def sizes_of(architecture: Architecture) -> Sizes:
+    """The sizes of a network."""
+    t, H = architecture.tokens, architecture.heads
+    scores = architecture.depth * H * t * t
+    streams = sum(
+        H * (2 * a + d + d_next) * t
+        for a, d, d_next in zip(
+            architecture.ranks, architecture.widths, architecture.widths[1:], strict=False
+        )
+    )
+    return Sizes(
+        parameters=architecture.parameters,
+        depth=architecture.depth,
+        activations=scores + streams,
+        exponentials=scores if architecture.attention == "softmax" else 0,
+        outputs=architecture.widths[-1] * t,
+        largest=max(*architecture.widths, *architecture.ranks),
+    )
+
+
+def function_sizes(parameters: int, inputs: int, outputs: int) -> Sizes:
+    """The sizes of a user's function, as far as its arguments tell them."""
+    return Sizes(parameters, 1, parameters + inputs + outputs, 0, outputs, max(inputs, outputs))
+
+
+def holding(sizes: Sizes, copies: int = 4) -> Cost:
+    """Drawing, reading or writing weights."""
+    return _cost(copies * sizes.parameters, 3e-8 * copies * sizes.parameters)
+
+
+def certifying(sizes: Sizes, inputs: int | None = None) -> Cost:
+    """A rank over a prime field with its upper bound, and the independence of the exponentials.
+
+    The echelon form has one row for each unit of the rank, at most N, of N columns; it is held
+    twice while it grows. Rows are evaluated `_BATCH` at a time. With E exponentials their exponents
+    fill a square of side E, of which an elimination holds several copies.
+    """
+    N, E = sizes.parameters, sizes.exponentials
+    rows = N + 8 if inputs is None else inputs
+    batch = min(rows, _BATCH)
+    held = 2 * min(rows, N) * N + batch * (4 * N + 4 * sizes.activations) + 10 * E * E
+    tracing = 0.05 + 0.03 * sizes.depth * (3 if E else 1)
+    evaluating = 1e-8 * rows * (N + sizes.activations)
+    return _cost(held, tracing + evaluating + 5e-11 * min(rows, N) * N * N + 1e-10 * float(E) ** 3)
+
+
+def verifying(sizes: Sizes) -> Cost:
+    """The same by plain integers and python-flint, which hold a Python integer for a number."""
+    N, E = sizes.parameters, sizes.exponentials
+    proof = certifying(sizes)
+    held = 8 * (N + 8) * N + 20 * E * E
+    naive = 3e-7 * N * (N + sizes.activations) + 2e-10 * float(N) ** 3 + 4e-10 * float(E) ** 3
+    return proof + _cost(held, naive)
+
+
+def estimating(sizes: Sizes, inputs: int | None = None) -> Cost:
+    """The singular values of a Jacobian in which every input gives all its outputs as rows."""
+    N = sizes.parameters
+    rows = (N + 8 if inputs is None else inputs) * sizes.outputs
+    return _cost(3 * rows * N, 1.0 + 1.5e-10 * rows * N * min(rows, N))
+
+
+def transforming(sizes: Sizes) -> Cost:
+    """Comparing, moving or normalising weights: a few factorisations of every matrix."""
+    return _cost(
+        20 * sizes.parameters + 64 * sizes.activations,
+        2.0 + 1e-9 * sizes.parameters * sizes.largest + 1e-7 * sizes.activations,
+    )
+
+
+def classifying(sizes: Sizes) -> Cost:
+    """Ranks of the differentials of one layer, whose values are cubic forms in the input."""
+    d = float(sizes.largest)
+    return _cost(4 * d**6, 0.1 + 1e-9 * d**8)
+
+
+def recovering(sizes: Sizes) -> Cost:
+    """Weights from a function: least squares in the entries of its tables of coefficients."""
+    d = sizes.largest
+    return _cost(4 * float(d) ** 4 + 64 * sizes.activations, 1.0 + 1e-8 * float(d) ** 6)
+
+
+def _cost(numbers: float, seconds: float) -> Cost:
+    return Cost(_PROGRAM + _FLOAT * numbers, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a computation may cost.
+
+    Attributes:
+        bytes: the most memory.
+        seconds: the longest time.
+    """
+
+    bytes: float
+    seconds: float
+
+    def check(self, cost: Cost, doing: str) -> None:
+        """Refuse what costs more, with the estimate and the option that lifts the limit."""
+        if cost.bytes > self.bytes:
+            raise TooLargeError(
+                f"{doing} would take {cost}, and {memory_text(self.bytes)} are allowed: "
+                "give smaller sizes, or a higher --max-memory"
+            )
+        if cost.seconds > self.seconds:
+            raise TooLargeError(
+                f"{doing} would take {cost}, and {duration_text(self.seconds)} are allowed: "
+                "give smaller sizes, or a longer --max-time"
+            )
+
+
+def free_memory() -> int:
+    """The memory that could be had now: what the system says, or less where a group has a limit."""
+    found = [_meminfo()]
+    group = Path("/sys/fs/cgroup")
+    for most, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        try:
+            limit, taken = int((group / most).read_text()), int((group / used).read_text())
+        except (OSError, ValueError):
+            continue
+        found.append(max(0, limit - taken))
+    return min(found)
+
+
+def _meminfo() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+_UNITS = ((2**40, "TB"), (2**30, "GB"), (2**20, "MB"))
+
+
+def memory_text(amount: float) -> str:
+    """An amount of memory in the unit that suits it."""
+    if amount >= 1000 * 2**40:
+        return f"{amount / 2**40:.0e} TB".replace("e+0", "e").replace("e+", "e")
+    unit, name = next(((u, n) for u, n in _UNITS if amount >= u), _UNITS[-1])
+    return f"{amount / unit:.3g} {name}"
+
+
+def duration_text(seconds: float) -> str:
+    """A duration in the unit that suits it."""
+    if seconds >= 1000 * 365 * 86400:
+        return "more than a thousand years"
+    for unit, size in (("years", 365 * 86400), ("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

@@ -1,0 +1,133 @@
+"""However a command ends, the exit code says how, and a crash never looks like a refutation."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from neuromanifold.cli import main
+
+MAIN = "import sys; from neuromanifold.cli import main; sys.exit(main())"
+NETWORK = ["--widths", "4,2,3", "--ranks", "2,2", "--tokens", "3"]
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def broken(error):
+    def raise_it(*_arguments, **_options):
+        raise error
+
+    return raise_it
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (ValueError("a sign\nwas \x1b[31mlost"), 3, "ValueError: a sign was \\x1b[31mlost"),
+        (RecursionError("too deep"), 3, "please report it"),
+        (MemoryError(), 2, "there is not enough memory"),
+        (PermissionError(13, "Permission denied", "w.safetensors"), 2, "w.safetensors: Permission"),
+        (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
+    ],
+)
+def test_an_error_has_its_code_and_one_line(error, code, sentence, capsys, monkeypatch):
+    monkeypatch.setattr("neuromanifold.formula.formula.dimension_formula", broken(error))
+    found, out, err = run(capsys, "dim", *NETWORK)
+    assert (found, out) == (code, "")
+    assert sentence in err
+    assert err.startswith("neuromanifold: ")
+    assert err.count("\n") == 1
+    found, out, err = run(capsys, "dim", *NETWORK, "--debug")
+    assert found == code
+    assert ("Traceback" in err) == (code != 130)
+
+
+def test_a_reader_who_leaves_is_no_error():
+    process = subprocess.run(
+        f"{sys.executable} -c '{MAIN}' statements | head -n 1; exit ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+    )
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+def interrupted(arguments, after, presses=1):
+    """The end of a command whose whole group of processes gets Ctrl-C `after` seconds."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(after)
+    for _ in range(presses):
+        os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    return process.returncode, err
+
+
+def test_ctrl_c_ends_a_computation_with_its_sentence():
+    long = ["dim", "--widths", "20,20", "--ranks", "10", "--tokens", "64", "--certify"]
+    for after in (0.7, 2.5):
+        code, err = interrupted([*long, "--attention", "softmax"], after)
+        assert (code, "Traceback" in err) == (130, False), err
+        assert err.endswith("neuromanifold: interrupted; nothing was written\n")
+
+
+def test_ctrl_c_ends_a_sweep_with_its_workers_and_its_sentence(tmp_path):
+    grid, out = tmp_path / "g.toml", tmp_path / "a.sqlite"
+    grid.write_text(
+        '[architecture]\nwidths = { each = "1..3" }\nranks = [1]\ntokens = 2\n[tasks]\nseeds = 400'
+    )
+    for after in (1.2, 4.0):
+        code, err = interrupted(["atlas", "run", grid, "--out", out, "--yes"], after)
+        assert (code, "Traceback" in err) == (130, False), err
+        assert err.endswith("the same command goes on from there\n")
+
+
+MODULES = {
+    "raise ValueError('no\\nway')": "line 1 raised ValueError: no way",
+    "import sys\nsys.exit(3)": "line 2 raised SystemExit: 3",
+    "import sys\nsys.exit(0)": "line 2 raised SystemExit: 0",
+    "def f(": "raised SyntaxError",
+    "weights = inputs = 1.0\ndef f(w, X):\n    raise SystemExit": "line 3 raised SystemExit",
+    "weights = inputs = 1.0\ndef f(w, X):\n    return w / 0 + len(X)": "line 3 raised",
+    "weights = inputs = 1.0\ndef f(w, X):\n    return f(w, X)": "line 3 raised RecursionError",
+    "weights = inputs = 1.0\nf = 3": "'f' must be a function",
+    "weights = 'abc'\ninputs = 1.0\ndef f(w, X):\n    return X": "it has a str",
+    "weights = inputs = 1.0\nsymmetries = 3\ndef f(w, X):\n    return w": "a list of functions",
+}
+
+
+def test_what_a_module_raises_is_shown_as_its_own(capsys, tmp_path):
+    for number, (text, sentence) in enumerate(MODULES.items()):
+        module, out = tmp_path / f"m{number}.py", tmp_path / "c.json"
+        module.write_text(text)
+        code, printed, err = run(capsys, "certify", f"{module}:f", "--out", out)
+        assert (code, printed) == (2, ""), text
+        assert sentence in err, (text, err)
+        assert err.count("\n") == 1
+        assert not out.exists()
+    assert "is executed" in " ".join(run(capsys, "certify", "--help")[1].split())
+    assert "is executed" in " ".join(run(capsys, "verify", "--help")[1].split())
+
+
+def test_what_a_module_prints_is_not_in_the_answer(capsys, tmp_path):
+    module = tmp_path / "loud.py"
+    module.write_text(
+        "print('hello')\nweights = inputs = 1.0\ndef f(w, X):\n    print('f')\n    return w * X"
+    )
+    code, out, err = run(capsys, "certify", f"{module}:f", "--out", tmp_path / "c.json", "--json")
+    assert code == 0
+    assert out.startswith("{")
+    assert "hello" in err

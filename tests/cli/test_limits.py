@@ -1,0 +1,129 @@
+"""What is too large is refused at once, with the estimate and the option that lifts the limit."""
+
+import json
+import time
+
+import pytest
+
+from neuromanifold import cost
+from neuromanifold.architecture import Architecture
+from neuromanifold.cli import main, output
+from neuromanifold.cli.limits import LimitOptions
+from neuromanifold.errors import ArgumentError
+
+SMALL = ["--widths", "4,2,3", "--ranks", "2,2", "--tokens", "3"]
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def sizes(widths, ranks, tokens, *more):
+    return ["--widths", widths, "--ranks", ranks, "--tokens", tokens, *more]
+
+
+LARGE = [
+    sizes("100000,100000", "100000", "3"),
+    sizes("4,4", "1000000000", "3"),
+    sizes("4,4", "2", "1000000000", "--attention", "softmax"),
+    sizes("4,4", "2", "1000000000"),
+    sizes("4,4", "2", "3", "--heads", "1000000"),
+    sizes("3000,3000", "3000", "4"),
+    sizes("1000000000000,1000000000000", "1000000000000", "1000000000000"),
+]
+COMMANDS = [
+    ["dim", "--certify"],
+    ["dim", "--estimate"],
+    ["explain"],
+    ["identifiable", "A.0[0,0,0]"],
+    ["certify", "--out", "c.json"],
+]
+
+
+def test_large_networks_are_refused_at_once(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    started = time.monotonic()
+    for network in LARGE:
+        for command in COMMANDS:
+            code, out, err = run(capsys, *command, *network, "--max-memory", "4GB")
+            assert (code, out, err.count("\n")) == (2, "", 1), (command, network, err)
+            assert "--max-memory" in err
+            assert "would take about" in err
+        assert run(capsys, "dim", *network)[0] == 0
+        assert run(capsys, "redundancy", *network)[0] == 0
+    for network in (LARGE[0], LARGE[1], LARGE[4], LARGE[6]):
+        code, _, err = run(capsys, "weights", "init", *network, "--out", "w", "--max-memory", "1GB")
+        assert (code, "drawing weights would take" in err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+    assert time.monotonic() - started < 20
+
+
+def test_a_limit_is_kept_and_lifted(capsys):
+    for option, amount in (("--max-memory", "1MB"), ("--max-time", "0.01s")):
+        code, _, err = run(capsys, "dim", *SMALL, "--certify", option, amount)
+        assert code == 2
+        assert option in err
+    code, out, _ = run(capsys, "dim", *SMALL, "--certify", "--max-memory", "2GB", "--json")
+    assert code == 0
+    assert json.loads(out)["certificate"]["lower"] == 24
+
+
+def test_a_weights_file_too_large_to_hold_is_not_read(capsys, tmp_path):
+    file = tmp_path / "w.safetensors"
+    with file.open("wb") as handle:
+        handle.truncate(2**32)  # a hole: four gigabytes that take no room
+    for command in (["weights", "show"], ["classify"], ["fiber", "describe"], ["recover"]):
+        code, _, err = run(capsys, *command, file, "--max-memory", "2GB")
+        assert (code, "reading" in err, "--max-memory" in err) == (2, True, True), err
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("8GB", 8 * 2**30), ("512m", 2**29), ("1.5 GiB", 1.5 * 2**30), ("1000", 1000), ("2T", 2**41)],
+)
+def test_amounts_of_memory(text, amount):
+    assert LimitOptions(max_memory=text).limits.bytes == amount
+
+
+def test_amounts_of_time_and_what_is_none():
+    assert LimitOptions(max_time="20min").limits.seconds == 1200
+    assert LimitOptions(max_time="90").limits.seconds == 90
+    assert LimitOptions().limits.bytes <= cost.free_memory()
+    for wrong in ("much", "-1GB", "1e9", "9" * 400, "1 PB", "nan"):
+        with pytest.raises(ArgumentError, match="must be an amount"):
+            _ = LimitOptions(max_memory=wrong).limits
+
+
+def test_progress_says_what_is_left(capsys, monkeypatch):
+    monkeypatch.setattr(output, "_PATIENCE", 0.05)
+    with output.progress("thinking", 60.0):
+        time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 <= len(lines) <= 5  # at growing distances
+    assert all(line.startswith("thinking: 0.") for line in lines)
+    assert lines[0].endswith("roughly 59.9 s left")
+    with output.progress("thinking", 0.0):
+        time.sleep(0.1)
+    assert "longer than was expected" in capsys.readouterr().err
+    with output.progress("thinking", 0.0):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_costs_grow_with_every_size():
+    base = {"widths": (8, 8, 8), "ranks": (4, 4), "tokens": 4, "attention": "softmax", "heads": 2}
+    larger = [
+        {"widths": (16, 16, 16)},
+        {"ranks": (8, 8)},
+        {"tokens": 8},
+        {"heads": 4},
+        {"widths": (8,) * 5, "ranks": (4,) * 4},
+    ]
+    small = cost.sizes_of(Architecture(**base))
+    for model in (cost.certifying, cost.verifying, cost.estimating, cost.transforming):
+        for change in larger:
+            large = cost.sizes_of(Architecture(**{**base, **change}))
+            assert model(large).bytes > model(small).bytes
+            assert model(large).seconds > model(small).seconds
