@@ -14,6 +14,7 @@ from neuromanifold.cli.certify import certify
 from neuromanifold.cli.classify import classify
 from neuromanifold.cli.dim import dim
 from neuromanifold.cli.explain import explain
+from neuromanifold.cli.explore import explore
 from neuromanifold.cli.identifiable import identifiable
 from neuromanifold.cli.paper import paper
 from neuromanifold.cli.recover import recover
@@ -93,5 +94,6 @@ for command in (
     weights,
     checkpoint,
     paper,
+    explore,
 ):
     app.command(command)

@@ -1,0 +1,58 @@
+"""`neuromanifold explore`: the library as a local web page."""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.errors import ArgumentError
+
+
+def explore(
+    *files: Annotated[
+        Path, Parameter(help="weights, certificates, atlases, models, results.json of a report")
+    ],
+    host: Annotated[str, Parameter(help="the address to answer at")] = "127.0.0.1",
+    port: Annotated[
+        int | None, Parameter(help="the port; default the first free from 8642")
+    ] = None,
+    token: Annotated[
+        str | None,
+        Parameter(help="keep this token, so that bookmarks stay valid; default a new one"),
+    ] = None,
+    time_limit: Annotated[float, Parameter(help="seconds for each piece of work")] = 300.0,
+    browser: Annotated[bool, Parameter(help="open the page")] = True,
+) -> int:
+    """Look at networks, fibers, surfaces, atlases and models on a local web page.
+
+    The page answers on this machine only, to whoever has its address with the token. It reads the
+    files named here and those dropped into it, and nothing else. Stop it with Ctrl-C.
+
+    Example: neuromanifold explore heads.sqlite a.safetensors b.safetensors
+    """
+    missing = [name for name in ("starlette", "uvicorn", "plotly") if find_spec(name) is None]
+    if missing:
+        raise ArgumentError(
+            f"the explorer needs {', '.join(missing)}: pip install 'neuromanifold[explorer]'"
+        )
+    from neuromanifold.explorer.serve import serve
+
+    if not time_limit > 0:
+        raise ArgumentError(f"--time-limit must be positive; got {time_limit}")
+
+    def announce(url: str) -> None:
+        sys.stdout.write(f"The explorer is at {url}\nStop it with Ctrl-C.\n")
+        sys.stdout.flush()
+
+    serve(
+        files,
+        host=host,
+        port=port,
+        token=token,
+        time_limit=time_limit,
+        browser=browser,
+        announce=announce,
+    )
+    return 0

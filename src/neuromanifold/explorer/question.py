@@ -1,0 +1,70 @@
+"""Reading what the page asks: each field checked, each mistake one sentence."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from neuromanifold.architecture import READOUTS, Architecture, Readout
+from neuromanifold.errors import ArgumentError
+
+LARGEST_EXACT = 2**53
+"""Whole numbers above this are no numbers of JavaScript: they travel as text."""
+
+
+def architecture_of(question: Mapping[str, Any]) -> Architecture:
+    """The network that is asked about."""
+    return Architecture.from_dict(question.get("architecture"))
+
+
+def readout_of(question: Mapping[str, Any]) -> Readout:
+    """What is looked at of its output."""
+    return word(question, "readout", READOUTS, "logits")
+
+
+def whole(question: Mapping[str, Any], field: str, default: int, low: int, high: int) -> int:
+    """A whole number between two limits."""
+    value = question.get(field, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ArgumentError(f"{field} must be a whole number from {low} to {high}; got {value!r}")
+    return value
+
+
+def real(question: Mapping[str, Any], field: str, default: float, low: float, high: float) -> float:
+    """A number between two limits."""
+    value = question.get(field, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ArgumentError(f"{field} must be a number from {low:g} to {high:g}; got {value!r}")
+    return float(value)
+
+
+def word(question: Mapping[str, Any], field: str, known: Sequence[Any], default: Any) -> Any:
+    """One of the known words."""
+    value = question.get(field, default)
+    if value not in known:
+        raise ArgumentError(f"{field} must be one of {', '.join(known)}; got {value!r}")
+    return value
+
+
+def text(question: Mapping[str, Any], field: str, longest: int = 500) -> str:
+    """A short text, empty when it is missing."""
+    value = question.get(field, "") or ""
+    if not isinstance(value, str) or len(value) > longest:
+        raise ArgumentError(f"{field} must be a text of at most {longest} characters")
+    return value
+
+
+def answer(value: Any) -> Any:
+    """The value as JSON for a page: no NaN, no infinity, no whole number that would be rounded."""
+    if isinstance(value, Mapping):
+        return {str(key): answer(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [answer(part) for part in value]
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= LARGEST_EXACT else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        return answer(value.tolist())
+    return str(value)

@@ -1,0 +1,106 @@
+"""An explorer that runs, and a real browser that looks at it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+import neuromanifold as nm
+
+TOKEN = "tokenofthebrowsertests"
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--use-angle=swiftshader", "--enable-unsafe-swiftshader"),  # WebGL without a graphics card
+)
+expect.set_options(timeout=60_000)  # a worker loads JAX first, and the machine may be busy
+MAIN = "import sys; from neuromanifold.cli import main; sys.exit(main())"
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--screenshots", type=Path, help="write a picture of every view to this folder"
+    )
+
+
+def chromium():
+    """The browser: Debian's, or the one named by CHROMIUM."""
+    names = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    if found is None:
+        pytest.exit("no Chromium was found: apt-get install chromium, or set CHROMIUM", 2)
+    return found
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Weights of one function and of another, a certificate, an atlas."""
+    folder = tmp_path_factory.mktemp("explored")
+    net = nm.Architecture((3, 2), (2,), 4, "softmax")
+    weights = nm.random_weights(net, 0)
+    nm.save_weights(weights, folder / "a.safetensors")
+    nm.save_weights(nm.sample_fiber(weights, 1).points[0], folder / "b.safetensors")
+    nm.save_weights(nm.random_weights(net, 1), folder / "c.safetensors")
+    nm.certify(nm.Architecture((4, 2, 3), (2, 2), 3)).save(folder / "certificate.json")
+    grid = folder / "grid.toml"
+    grid.write_text(
+        'name = "small"\n[architecture]\nwidths = { each = "2..3" }\nranks = { each = "1..3" }\n'
+        'tokens = 2\nattention = ["lightning", "softmax"]\nheads = "1..3"\n'
+        '[tasks]\nwhere = "ranks[0] <= widths[0]"\n'
+    )
+    run = [sys.executable, "-c", MAIN, "atlas", "run", grid, "--out", folder / "small.sqlite"]
+    subprocess.run([*run, "--workers", "1"], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def address(folder):
+    """Where the explorer answers, started as a user starts it."""
+    command = [sys.executable, "-c", MAIN, "explore", folder / "small.sqlite", "--no-browser"]
+    process = subprocess.Popen([*command, "--token", TOKEN], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    found = re.search(r"http://\S+", process.stdout.readline())
+    assert found
+    yield found[0]
+    process.terminate()
+    process.wait(10)
+    process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(params=["light", "dark", "phone"])
+def look(request):
+    """How the page is looked at."""
+    return request.param
+
+
+@pytest.fixture
+def page(browser, look):
+    """A page that fails its test when the console has an error or anything comes from outside."""
+    context = browser.new_context(
+        viewport={"width": 390 if look == "phone" else 1400, "height": 900},
+        color_scheme="dark" if look == "dark" else "light",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    errors, asked = [], []
+    page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    yield page
+    context.close()
+    assert errors == []
+    assert all(re.match(r"(http://127\.0\.0\.1:\d+/|data:|blob:)", url) for url in asked)
