@@ -8,7 +8,7 @@ TORCH_STAMP := $(TORCH_VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-all test-torch check docs paper format bench clean
+.PHONY: help setup test test-all test-torch test-browser screenshots check docs paper demo format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
@@ -39,6 +39,19 @@ $(TORCH_STAMP): pyproject.toml constraints.txt
 
 test-torch: $(TORCH_STAMP)  ## the tests of PyTorch modules, in an environment of their own
 	$(TORCH_VENV)/bin/python -m pytest -W default tests/pytorch
+BROWSER := $(VENV)/.browser
+$(BROWSER): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'
+	touch $(BROWSER)
+
+test-browser: $(BROWSER)  ## the explorer in a real Chromium, with accessibility
+	@command -v chromium >/dev/null || test -n "$$CHROMIUM" || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } || { \
+	  echo "install Chromium (apt-get install chromium), or set CHROMIUM to its path" >&2; exit 2; }
+	$(BIN)/python -m pytest tests/browser
+
+screenshots: $(BROWSER)  ## the same, and pictures of every view for the documentation
+	$(BIN)/python -m pytest tests/browser --screenshots docs/_static
 
 docs: $(STAMP)  ## build the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html

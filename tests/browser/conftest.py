@@ -97,7 +97,11 @@ def page(browser, look):
     page = context.new_page()
     page.set_default_timeout(60_000)
     errors, asked = [], []
-    page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    refused = "status of 400"  # a wrong question, which the page answers with its sentence
+    page.on(
+        "console",
+        lambda m: errors.append(m.text) if m.type == "error" and refused not in m.text else None,
+    )
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
     yield page

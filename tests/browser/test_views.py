@@ -51,9 +51,9 @@ def test_network(visit, page, inspected, folder):
     page.get_by_label("Tokens").fill("2")
     expect(page.locator(".chip").first).to_have_text("conjecture")
     assert "tokens=2" in page.url
-    page.get_by_label("Ranks").fill("2")
+    page.get_by_role("textbox", name="Ranks a").fill("2")
     expect(page.get_by_role("alert")).to_contain_text("one number for each of the 2 layers")
-    page.get_by_label("Ranks").fill("2,2")
+    page.get_by_role("textbox", name="Ranks a").fill("2,2")
     page.get_by_label("Tokens").fill("3")
     page.get_by_role("button", name="Prove the dimension").click()
     expect(page.get_by_text("✓ exact")).to_be_visible(timeout=60_000)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArgumentError, NeuromanifoldError
 from neuromanifold.explorer.jobs import Report
 
 
@@ -52,5 +52,11 @@ def task_named(name: object) -> Task:
 
 
 def run(name: str, asked: dict[str, Any], report: Report) -> Any:
-    """Do a task; this is what the workers run."""
-    return task_named(name).load()(asked, report)
+    """Do a task; this is what the workers run. Errors name files as the page knows them."""
+    try:
+        return task_named(name).load()(asked, report)
+    except NeuromanifoldError as error:
+        sentence = str(error)
+        for file in (asked.get("files") or {}).values():
+            sentence = sentence.replace(file["path"], file["name"])
+        raise NeuromanifoldError(sentence) from error

@@ -1,5 +1,6 @@
 """The network view: formula at once, certificate on request, verification of a dropped one."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ def prove(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     return {
         "sentence": str(certificate),
         "certificate": certificate.to_dict(),
+        "file": json.dumps(certificate.to_dict(), indent=2, ensure_ascii=False) + "\n",
         "ledger": [
             {"name": line.name, "dimension": line.dimension, "statement": line.statement}
             for line in ledger.lines

@@ -65,7 +65,7 @@ export async function render(root, parameters, remember) {
         h("span", { class: "big" }, exact ? compact(result.certificate.lower) : `${compact(result.certificate.lower)} … ${compact(result.certificate.upper)}`)),
       h("p", {}, result.sentence),
       ledger(result.ledger, result.certificate.parameters),
-      h("p", { class: "row" }, h("button", { type: "button", class: "quiet", on: { click: () => download("certificate.json", result.certificate) } }, "Download the certificate")),
+      h("p", { class: "row" }, h("button", { type: "button", class: "quiet", on: { click: () => download("certificate.json", result.file) } }, "Download the certificate")),
     ];
   });
 

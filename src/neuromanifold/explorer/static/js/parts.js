@@ -63,8 +63,9 @@ export function dropZone(text, kinds, onFile) {
 
 export const sessionFiles = async (...kinds) => (await ask("/api/session")).files.filter((file) => kinds.includes(file.kind));
 
-export function download(name, value) {
-  const url = URL.createObjectURL(new Blob([JSON.stringify(value, null, 2) + "\n"], { type: "application/json" }));
+// The text as it came: JavaScript would write 1.0 as 1, and a certificate's checksum would not fit.
+export function download(name, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   const link = h("a", { href: url, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 5000);
