@@ -8,7 +8,7 @@ TORCH_STAMP := $(TORCH_VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-all test-torch test-browser screenshots check docs paper demo format bench clean
+.PHONY: help setup test test-all test-torch test-browser screenshots check docs paper format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
@@ -39,6 +39,7 @@ $(TORCH_STAMP): pyproject.toml constraints.txt
 
 test-torch: $(TORCH_STAMP)  ## the tests of PyTorch modules, in an environment of their own
 	$(TORCH_VENV)/bin/python -m pytest -W default tests/pytorch
+
 BROWSER := $(VENV)/.browser
 $(BROWSER): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'

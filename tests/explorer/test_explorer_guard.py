@@ -191,6 +191,6 @@ def test_an_architecture_of_any_size_is_described_without_arrays(explorer):
     wide = Architecture((10**9, 10**9), (10**9,), 3).to_dict()
     answer = explorer.post("/api/network", json={"architecture": wide})
     assert answer.json()["parameters"] == str(3 * 10**18)
-    assert not answer.json()["provable"]
+    assert not answer.json()["proof"]["offered"]
     deep = Architecture((2,) * 401, (2,) * 400, 3).to_dict()
     assert explorer.post("/api/network", json={"architecture": deep}).json()["diagram"] is None

@@ -133,10 +133,12 @@ def test_a_forged_certificate_is_refused(explorer, folder):
 
 
 def test_a_network_that_is_too_large_is_not_proved(explorer):
-    large = nm.Architecture((64,) * 5, (64,) * 4, 3)
+    large = nm.Architecture((640,) * 5, (640,) * 4, 3)
     job = explorer.work("prove", architecture=large.to_dict())
     assert job["state"] == "refused"
-    assert "at most 12000 parameters" in job["message"]
+    assert "more than is started from this page" in job["message"]
+    described = explorer.post("/api/network", json={"architecture": large.to_dict()}).json()
+    assert not described["proof"]["offered"]
 
 
 def test_along_a_walk_the_weights_change_and_the_function_does_not(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neuromanifold.architecture import READOUTS, Architecture, Readout
+from neuromanifold.cost import Cost, Limits, TooLargeError, free_memory
 from neuromanifold.errors import ArgumentError
 
 LARGEST_EXACT = 2**53
@@ -51,6 +52,18 @@ def text(question: Mapping[str, Any], field: str, longest: int = 500) -> str:
     if not isinstance(value, str) or len(value) > longest:
         raise ArgumentError(f"{field} must be a text of at most {longest} characters")
     return value
+
+
+def afford(question: Mapping[str, Any], cost: Cost, doing: str) -> None:
+    """Refuse what costs more than the commands allow, or more time than the explorer gives."""
+    limits = Limits(free_memory() / 2, float(question.get("time_limit", 300.0)))
+    try:
+        limits.check(cost, doing)
+    except TooLargeError:
+        raise ArgumentError(
+            f"{doing} would take {cost}, more than is started from this page: give smaller sizes, "
+            "use the command, or start the explorer with a longer --time-limit"
+        ) from None
 
 
 def answer(value: Any) -> Any:

@@ -51,7 +51,7 @@ def explorer_app(session: Session, rules: Rules, *, time_limit: float = 300.0) -
         jobs.close()
         session.close()
 
-    handlers = _Handlers(session, jobs)
+    handlers = _Handlers(session, jobs, time_limit)
     routes = [
         Route("/", _static_file),
         Route("/static/{path:path}", _static_file),
@@ -70,9 +70,10 @@ def explorer_app(session: Session, rules: Rules, *, time_limit: float = 300.0) -
 class _Handlers:
     """What each question is answered with."""
 
-    def __init__(self, session: Session, jobs: Jobs) -> None:
+    def __init__(self, session: Session, jobs: Jobs, time_limit: float) -> None:
         self._session = session
         self._jobs = jobs
+        self._time_limit = time_limit
 
     async def session(self, request: Request) -> Any:
         return {
@@ -82,7 +83,7 @@ class _Handlers:
         }
 
     async def network(self, request: Request) -> Any:
-        return network.describe(await _question(request))
+        return network.describe({**await _question(request), "time_limit": self._time_limit})
 
     async def statements(self, request: Request) -> Any:
         id_ = request.query_params.get("file")
@@ -102,6 +103,7 @@ class _Handlers:
         arguments = asked.get("arguments") or {}
         if not isinstance(arguments, dict):
             raise ArgumentError("arguments must be an object")
+        arguments["time_limit"] = self._time_limit
         arguments["files"] = self._files(task, arguments.get("files"))
         return self._jobs.submit(str(name), arguments, long=task.long).to_dict()
 

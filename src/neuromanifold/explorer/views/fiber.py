@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuromanifold.architecture import Architecture
+from neuromanifold.cost import sizes_of, transforming
 from neuromanifold.errors import ArgumentError
 from neuromanifold.explorer import code, question
 from neuromanifold.explorer.jobs import Report
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from neuromanifold.networks.weights import Weights
 
 LARGEST_WALK = 4_000
-"""Parameters up to which every step's heat maps are sent to the page."""
+"""Entries of all matrices up to which every step's heat maps are sent to the page."""
 _STAYS = 1e-8
 """Relative change below which a matrix is listed with what stays: rounding along a walk."""
 _TRIES = 12
@@ -30,7 +32,7 @@ def walk(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
         first, second, shown = _from_files(asked, steps)
     else:
         first, second, shown = _drawn(asked, steps)
-    _check_size(first)
+    _check_size(first.architecture)
     from neuromanifold.fibers.deviation import function_deviation
     from neuromanifold.fibers.walk import walk as find
 
@@ -59,8 +61,7 @@ def _drawn(asked: Mapping[str, Any], steps: int) -> tuple["Weights", "Weights", 
     architecture = question.architecture_of(asked)
     seed = question.whole(asked, "seed", 0, 0, 2**31)
     condition = question.real(asked, "condition", 5.0, 1.0, 1e6)
-    if architecture.parameters > LARGEST_WALK:
-        raise ArgumentError(_too_large(architecture.parameters))
+    _check_size(architecture)
     first = random_weights(architecture, seed)
     points = sample_fiber(first, _TRIES, seed=seed, condition=condition).points
     chosen = next((i for i, point in enumerate(points) if find(first, point, steps=1).points), 0)
@@ -94,16 +95,15 @@ def _from_files(
     return load_weights(Path(first["path"])), load_weights(Path(second["path"])), shown
 
 
-def _check_size(weights: "Weights") -> None:
-    if weights.architecture.parameters > LARGEST_WALK:
-        raise ArgumentError(_too_large(weights.architecture.parameters))
-
-
-def _too_large(parameters: int) -> str:
-    return (
-        f"a walk is drawn for at most {LARGEST_WALK} parameters; this network has {parameters}: "
-        "use `neuromanifold fiber walk`"
+def _check_size(architecture: Architecture) -> None:
+    size = architecture.parameters + architecture.depth * architecture.heads * (
+        architecture.tokens**2 + max(architecture.widths) ** 2
     )
+    if size > LARGEST_WALK:
+        raise ArgumentError(
+            f"a walk is drawn for at most {LARGEST_WALK} entries of weights, products and "
+            f"patterns; this network has {size}: use `neuromanifold fiber walk`"
+        )
 
 
 def _panels(path: "Walk") -> list[dict[str, Any]]:
@@ -186,10 +186,11 @@ def same(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
 
     first, second = (asked["files"][key] for key in ("first", "second"))
     seed = question.whole(asked, "seed", 0, 0, 2**31)
+    weights = [load_weights(Path(file["path"])) for file in (first, second)]
+    for one in weights:
+        question.afford(asked, transforming(sizes_of(one.architecture)), "the comparison")
     report("comparing the functions")
-    found = same_function(
-        load_weights(Path(first["path"])), load_weights(Path(second["path"])), seed=seed
-    )
+    found = same_function(*weights, seed=seed)
     names = first["name"], second["name"]
     element = None if found.transport is None else found.transport.element.to_dict()
     return question.answer(

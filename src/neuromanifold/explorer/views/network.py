@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from neuromanifold.architecture import Architecture, Readout
+from neuromanifold.cost import certifying, sizes_of, verifying
 from neuromanifold.errors import ArgumentError
 from neuromanifold.explorer import code, question
 from neuromanifold.explorer.diagram import diagram_of
 from neuromanifold.explorer.jobs import Report
-
-LARGEST_PROOF = 12_000
-"""Parameters up to which a proof is started: its echelon form then takes at most 1.2 GB."""
 
 
 def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,8 +38,7 @@ def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
         "statement": None if formula.statement is None else _statement(formula.statement),
         "shares": shares if formula.dimension is not None else [],
         "diagram": diagram_of(found),
-        "provable": architecture.parameters <= LARGEST_PROOF,
-        "largest_proof": LARGEST_PROOF,
+        "proof": _proof_cost(asked, architecture),
         "code": code.shown(
             f"{code.IMPORT}\nnet = {code.architecture_python(architecture)}\n"
             f"print(nm.dimension_formula(net{code.readout_python(readout)}))",
@@ -69,7 +66,7 @@ def prove(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """A certificate of the dimension, with the ledger of where the parameters go."""
     architecture, readout = question.architecture_of(asked), question.readout_of(asked)
     seed = question.whole(asked, "seed", 0, 0, 2**31)
-    _check_size(architecture)
+    question.afford(asked, certifying(sizes_of(architecture)), "the proof")
     report("loading JAX")
     from neuromanifold.certificates.exact import certify
     from neuromanifold.certificates.ledger import Ledger, ledger_lines
@@ -89,12 +86,14 @@ def prove(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     }
 
 
-def _check_size(architecture: Architecture) -> None:
-    if architecture.parameters > LARGEST_PROOF:
-        raise ArgumentError(
-            f"a proof is started here for at most {LARGEST_PROOF} parameters; this network has "
-            f"{architecture.parameters}: use `neuromanifold dim --certify` on a larger machine"
-        )
+def _proof_cost(asked: Mapping[str, Any], architecture: Architecture) -> dict[str, Any]:
+    """What a proof would cost, and whether it is started from the page."""
+    cost = certifying(sizes_of(architecture))
+    try:
+        question.afford(asked, cost, "the proof")
+    except ArgumentError as error:
+        return {"offered": False, "sentence": str(error)}
+    return {"offered": True, "sentence": f"exact ranks over a prime field: {cost}"}
 
 
 def _proof_code(architecture: Architecture, readout: Readout, seed: int) -> dict[str, str]:
@@ -116,7 +115,7 @@ def verify(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     file = asked["files"]["certificate"]
     certificate = load_certificate(Path(file["path"]))
     if certificate.architecture is not None:
-        _check_size(certificate.architecture)
+        question.afford(asked, verifying(sizes_of(certificate.architecture)), "the verification")
     report("recomputing with python-flint and plain integers")
     found = recompute(certificate)
     name = file["name"]

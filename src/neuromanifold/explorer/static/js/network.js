@@ -49,8 +49,8 @@ export async function render(root, parameters, remember) {
       if (turn !== changes) return;
       theory.replaceChildren(...showTheory(answer));
       code.replaceChildren(codeBox(answer.code, "the formula"));
-      prove.disabled = !answer.provable;
-      gate.textContent = answer.provable ? "exact ranks over a prime field, in a process of its own" : `more than ${compact(answer.largest_proof)} parameters: use the command on a larger machine`;
+      prove.disabled = !answer.proof.offered;
+      gate.textContent = answer.proof.sentence;
     } catch (error) {
       if (turn === changes) { theory.replaceChildren(notice("bad", error.message)); prove.disabled = true; }
     }
