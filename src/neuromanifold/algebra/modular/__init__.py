@@ -1,17 +1,29 @@
 """JAX functions evaluated over a prime field.
 
-A function written in JAX is traced once to a jaxpr; what depends on no argument is computed in
-float64 and read as rational numbers; what remains is recorded as a flat program of exact operations
-on residues mod p. Rational functions are evaluated as they are. `exp` is formal: each distinct
-argument gets its own element of the field (softmax-exact), and minus infinity is carried along as a
-mask so that masked softmax attention works unchanged.
+A function written in JAX is traced once; calls, loops and custom derivatives are opened, so that
+what is differentiated is the function itself; what depends on no argument is computed in float64
+and read as rational numbers; what remains is recorded as a flat program of exact operations on
+residues mod p. Rational functions are evaluated as they are. exp, log, √, erf, cos and sin are
+formal: each distinct argument gets its own element of the field (softmax-exact), and every formal
+step is listed in the program, with what has to be shown for it. Minus infinity is carried along as
+a mask, so that masked softmax attention works unchanged.
 
-`over_prime_field` makes the program, `FormalExponentials` chooses the elements, `exponents_of`
-gives the arguments of `exp` as a function of their own, for the proof that they are independent.
+`over_prime_field` makes the program of a function and `rows_over_prime_field` that of the rows of
+its Jacobian, `FormalElements` chooses the elements, `opened` is the function itself in JAX.
 """
 
-from neuromanifold.algebra.modular.exponentials import FormalExponentials
-from neuromanifold.algebra.modular.exponents import exponents_of
-from neuromanifold.algebra.modular.function import ModularFunction, over_prime_field
+from neuromanifold.algebra.modular.elements import FormalElements
+from neuromanifold.algebra.modular.function import (
+    ModularFunction,
+    over_prime_field,
+    rows_over_prime_field,
+)
+from neuromanifold.algebra.modular.opening import opened
 
-__all__ = ["FormalExponentials", "ModularFunction", "exponents_of", "over_prime_field"]
+__all__ = [
+    "FormalElements",
+    "ModularFunction",
+    "opened",
+    "over_prime_field",
+    "rows_over_prime_field",
+]

@@ -1,4 +1,4 @@
-"""Field operations: sums, products, quotients, powers, and formal exponentials.
+"""Field operations: sums, products, quotients and powers.
 
 A residue is at most h = p/2 + 4 < 2^22 + 4 in absolute value, and a float64 holds every integer up
 to 2^53; each rule says why its sums and products stay below that.
@@ -13,14 +13,13 @@ import numpy as np
 from neuromanifold.algebra.modular.contraction import contract
 from neuromanifold.algebra.modular.recorder import (
     Known,
-    Operation,
     Recorder,
     Rule,
-    Setting,
     Shape,
     Unknown,
     Value,
 )
+from neuromanifold.algebra.modular.tangents import Operation, Setting
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import NotCoveredError
 
@@ -47,35 +46,41 @@ def _negative(_: Setting, x: Residues) -> Residues:
 
 def _add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x, y = (recorder.unknown(value, equation) for value in values)
-    masked = None
-    if x.masked is not None or y.masked is not None:
-        masked = np.asarray(x.mask | y.mask)
-    return [recorder.emit_entrywise(_plus, [x, y], _shape(equation), masked)]
+    marks = {"masked": _either(x.masked, y.masked), "doubtful": _either(x.doubtful, y.doubtful)}
+    return [recorder.emit_entrywise(_plus, [x, y], _shape(equation), degree=1, **marks)]
+
+
+def _either(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
+    if x is None or y is None:
+        return y if x is None else x
+    return np.asarray(x | y)
 
 
 def _sub(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x, y = recorder.unknown(values[0], equation), recorder.finite(values[1], equation)
-    return [recorder.emit_entrywise(_minus, [x, y], _shape(equation), x.masked)]
+    marks = {"masked": x.masked, "doubtful": x.doubtful}
+    return [recorder.emit_entrywise(_minus, [x, y], _shape(equation), degree=1, **marks)]
 
 
 def _neg(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x = recorder.finite(values[0], equation)
-    return [recorder.emit_entrywise(_negative, [x], x.shape)]
+    return [recorder.emit_entrywise(_negative, [x], x.shape, degree=1)]
 
 
 def _mul(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """A product; minus infinity may only be scaled by a positive constant."""
     x, y = _scaled(recorder, equation, values)
-    return [recorder.emit_entrywise(_times, [x, y], _shape(equation), x.masked)]
+    marks = {"masked": x.masked, "doubtful": x.doubtful}
+    return [recorder.emit_entrywise(_times, [x, y], _shape(equation), degree=2, **marks)]
 
 
 def _scaled(recorder: Recorder, equation: Any, values: Sequence[Value]) -> tuple[Unknown, Unknown]:
     """The two factors, the one with masked entries first."""
     first, second = values
-    if isinstance(second, Unknown) and second.masked is not None:
+    if isinstance(second, Unknown) and second.hidden is not None:
         first, second = second, first
     if isinstance(second, Known) and np.all(second.array > 0):
-        return recorder.unknown(first, equation), recorder.unknown(second, equation)
+        return recorder.unknown(first, equation), recorder.finite(second, equation)
     return recorder.finite(first, equation), recorder.finite(second, equation)
 
 
@@ -87,12 +92,13 @@ def _div(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Val
         x = recorder.unknown(numerator, equation)
     else:
         x = recorder.finite(numerator, equation)
-    return [recorder.emit_entrywise(_times, [x, y], _shape(equation), x.masked)]
+    marks = {"masked": x.masked, "doubtful": x.doubtful}
+    return [recorder.emit_entrywise(_times, [x, y], _shape(equation), degree=2, **marks)]
 
 
 def _square(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x = recorder.finite(values[0], equation)
-    return [recorder.emit_entrywise(_times, [x, x], x.shape)]
+    return [recorder.emit_entrywise(_times, [x, x], x.shape, degree=2)]
 
 
 def _whole_power(recorder: Recorder, x: Unknown, exponent: int) -> Unknown:
@@ -102,23 +108,19 @@ def _whole_power(recorder: Recorder, x: Unknown, exponent: int) -> Unknown:
     def power(setting: Setting, a: Residues) -> Residues:
         return setting.field.power(a, exponent)
 
-    return recorder.emit_entrywise(power, [x], x.shape)
+    def slope(
+        setting: Setting, _: Residues, operands: Sequence[Residues], moved: Sequence[Residues]
+    ) -> Residues:
+        field, factor = setting.field, np.asarray(setting.field.from_fraction(exponent))
+        lower = field.power(operands[0], exponent - 1) if exponent else np.zeros(x.shape)
+        return field.multiply(field.multiply(factor, lower), moved[0])
+
+    return recorder.emit_entrywise(power, [x], x.shape, degree=exponent, tangent=slope)
 
 
 def _integer_pow(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x = recorder.finite(values[0], equation)
     return [_whole_power(recorder, x, int(equation.params["y"]))]
-
-
-def _pow(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    base, exponent = values
-    exponents = np.unique(exponent.array).tolist() if isinstance(exponent, Known) else []
-    if len(exponents) != 1 or exponents[0] != int(exponents[0]):
-        raise NotCoveredError(
-            f"{recorder.where(equation)} raises to a power that is not one constant whole "
-            "number, which is no rational function; use whole exponents"
-        )
-    return [_whole_power(recorder, recorder.finite(base, equation), int(exponents[0]))]
 
 
 def _sum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -129,7 +131,7 @@ def _sum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Val
     def total(setting: Setting, a: Residues) -> Residues:
         return setting.field.reduce(np.asarray(np.sum(a, axis=axes)))
 
-    return [recorder.emit(total, [x], _shape(equation))]
+    return [recorder.emit(total, [x], _shape(equation), degree=1)]
 
 
 def _prod(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -145,7 +147,8 @@ def _prod(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Va
             result = setting.field.multiply(result, factor)
         return result.reshape(shape)
 
-    return [recorder.emit(product, [x], shape)]
+    degree = int(np.prod([x.shape[axis] for axis in axes]))
+    return [recorder.emit(product, [x], shape, degree=degree)]
 
 
 def _cumsum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -154,7 +157,7 @@ def _cumsum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
     def partial_sums(setting: Setting, a: Residues) -> Residues:
         return setting.field.reduce(np.cumsum(a, 0))
 
-    return _cumulative(recorder, equation, values, partial_sums)
+    return _cumulative(recorder, equation, values, partial_sums, 1)
 
 
 def _cumprod(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -166,11 +169,12 @@ def _cumprod(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list
             result[i] = setting.field.multiply(result[i - 1], a[i])
         return result
 
-    return _cumulative(recorder, equation, values, partial_products)
+    length = equation.invars[0].aval.shape[equation.params["axis"]]
+    return _cumulative(recorder, equation, values, partial_products, length)
 
 
 def _cumulative(
-    recorder: Recorder, equation: Any, values: Sequence[Value], along_first: Operation
+    recorder: Recorder, equation: Any, values: Sequence[Value], along_first: Operation, degree: int
 ) -> list[Value]:
     """An operation along one axis, possibly from its end, given along the first axis."""
     x = recorder.finite(values[0], equation)
@@ -180,7 +184,7 @@ def _cumulative(
         line = along_first(setting, np.moveaxis(a, axis, 0)[::step])
         return np.moveaxis(line[::step], 0, axis)
 
-    return [recorder.emit(along, [x], x.shape)]
+    return [recorder.emit(along, [x], x.shape, degree=degree)]
 
 
 def _dot_general(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -191,7 +195,7 @@ def _dot_general(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
     def contraction(setting: Setting, a: Residues, b: Residues) -> Residues:
         return product(setting.field.matmul, a, b)
 
-    return [recorder.emit(contraction, [x, y], _shape(equation))]
+    return [recorder.emit(contraction, [x, y], _shape(equation), degree=2)]
 
 
 def _convert(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -203,49 +207,6 @@ def _convert(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list
     return list(values)
 
 
-def exponential(recorder: Recorder, x: Unknown) -> Unknown:
-    """exp(x), formal; exp(−inf) = 0 (softmax-exact)."""
-    recorder.uses_exponentials = True
-    masked = x.masked
-
-    def exp(setting: Setting, a: Residues) -> Residues:
-        assert setting.exponentials is not None
-        element = setting.exponentials(a)
-        return element if masked is None else np.where(masked, 0.0, element)
-
-    return recorder.emit(exp, [x], x.shape)
-
-
-def _exp(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    return [exponential(recorder, recorder.unknown(values[0], equation))]
-
-
-def _expm1(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    e = exponential(recorder, recorder.unknown(values[0], equation))
-    return [_affine(recorder, e, 1, -1)]
-
-
-def _logistic(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """1 / (1 + exp(−x))."""
-    x = recorder.finite(values[0], equation)
-    e = exponential(recorder, _affine(recorder, x, -1, 0))
-    return [recorder.inverse(_affine(recorder, e, 1, 1))]
-
-
-def _tanh(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """1 − 2 / (1 + exp(2x))."""
-    x = recorder.finite(values[0], equation)
-    e = exponential(recorder, _affine(recorder, x, 2, 0))
-    return [_affine(recorder, recorder.inverse(_affine(recorder, e, 1, 1)), -2, 1)]
-
-
-def _affine(recorder: Recorder, x: Unknown, slope: int, shift: int) -> Unknown:
-    def affine(setting: Setting, a: Residues) -> Residues:
-        return setting.field.reduce(slope * a + shift)  # at most 2h + 1, as |slope| ≤ 2
-
-    return recorder.emit_entrywise(affine, [x], x.shape)
-
-
 ARITHMETIC: dict[str, Rule] = {
     "add": _add,
     "add_any": _add,
@@ -254,16 +215,11 @@ ARITHMETIC: dict[str, Rule] = {
     "cumsum": _cumsum,
     "div": _div,
     "dot_general": _dot_general,
-    "exp": _exp,
-    "expm1": _expm1,
     "integer_pow": _integer_pow,
-    "logistic": _logistic,
     "mul": _mul,
     "neg": _neg,
-    "pow": _pow,
     "reduce_prod": _prod,
     "reduce_sum": _sum,
     "square": _square,
     "sub": _sub,
-    "tanh": _tanh,
 }

@@ -69,11 +69,7 @@ def _scan(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]
 def _row(recorder: Recorder, value: Value, i: int) -> Value:
     if isinstance(value, Known):
         return Known(value.array[(i, ...)])
-
-    def row(x: np.ndarray) -> np.ndarray:
-        return x[(i, ...)]
-
-    return recorder.move(row, [value], value.shape[1:])
+    return recorder.row(value, i)
 
 
 def _stacked(
@@ -83,12 +79,7 @@ def _stacked(
         return Known(np.zeros(shape))
     if all(isinstance(value, Known) for value in turns):
         return Known(np.stack([value.array for value in turns if isinstance(value, Known)]))
-    parts = [recorder.unknown(value, equation) for value in turns]
-
-    def stack(*arrays: np.ndarray) -> np.ndarray:
-        return np.stack(arrays)
-
-    return recorder.move(stack, parts, shape)
+    return recorder.stacked(turns, equation, shape)
 
 
 def _while(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:

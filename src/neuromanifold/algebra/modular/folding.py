@@ -91,6 +91,6 @@ def _iota(params: dict[str, Any]) -> np.ndarray:
 
 
 def _by_jax(equation: Any, arrays: Sequence[Any]) -> list[Any]:
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
         result = equation.primitive.bind(*map(jax.numpy.asarray, arrays), **equation.params)
         return [plain(r) for r in (result if equation.primitive.multiple_results else [result])]

@@ -1,15 +1,17 @@
-"""`over_prime_field`: a JAX function as a function on residues."""
+"""`over_prime_field`: a JAX function as a function on residues; `rows_over_prime_field`: its rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
-from neuromanifold.algebra.modular.exponentials import FormalExponentials
+from neuromanifold.algebra.modular.elements import Formal, FormalElements
 from neuromanifold.algebra.modular.interpreter import read
-from neuromanifold.algebra.modular.recorder import Program, Recorder, Setting
+from neuromanifold.algebra.modular.opening import opened
+from neuromanifold.algebra.modular.recorder import Program, Recorder, Unknown
+from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.errors import ArgumentError
@@ -19,29 +21,71 @@ class ModularFunction:
     """A JAX function, traced for arguments of given shapes, that is evaluated mod p.
 
     Attributes:
-        jaxpr: what was traced, without dead code.
-        uses_exponentials: whether `exp` occurs, so that calls need formal exponentials.
-        dyadic_constants: the constants that are no rationals of small height, and were taken as the
-            exact value of their float.
+        formals: the formal steps of its program, in order: what its obligations are about.
+        maxima: the slots of maxima that were replaced by another entry, and where they come from.
+        masks_read: the large negative constants that were read as minus infinity.
+        samples: for each leaf of the arguments whether its first axis runs over samples.
     """
 
     def __init__(
         self,
-        jaxpr: ClosedJaxpr,
-        program: Program,
-        uses_exponentials: bool,
+        recorder: Recorder,
+        outputs: Sequence[Unknown],
+        values: Sequence[Unknown],
         structures: tuple[Any, Any],
+        samples: Sequence[bool],
     ) -> None:
-        self.jaxpr = jaxpr
-        self.uses_exponentials = uses_exponentials
-        self._program = program
+        self.samples = tuple(samples)
+        self._recorder = recorder
         self._arguments, self._results = structures
-        self._residues: dict[int, list[Residues]] = {}
+        self._residues: dict[int, dict[int, Residues]] = {}
+        self._program = recorder.program(outputs)
+        kept = {step.output for step in self._program.steps}
+        self.formals = tuple(f for f in recorder.formals if f.output in kept)
+        self._values = tuple(values)
+        self.masks_read = recorder.masks_read
+
+    @cached_property
+    def values(self) -> Program:
+        """The program of the values of the function whose derivative this is."""
+        return self._recorder.program(self._values)
+
+    @cached_property
+    def maxima(self) -> tuple[tuple[int, tuple[int, ...], str], ...]:
+        """Slot, shape and origin of the maxima on the way to the values."""
+        kept = {step.output for step in self.values.steps}
+        return tuple(
+            (x.slot, x.shape, where) for x, where in self._recorder.maxima if x.slot in kept
+        )
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the leaves of the arguments."""
+        return self._arguments[0]
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The slots of the leaves of the arguments."""
+        return self._program.inputs
+
+    def assembled(self, leaves: Sequence[Residues]) -> tuple[Any, ...]:
+        """The arguments with these leaves."""
+        return jax.tree.unflatten(self._arguments[1], leaves)
+
+    def program(self, slots: Sequence[int]) -> Program:
+        """The part of the program that computes these slots."""
+        return self._recorder.program([Unknown(slot, ()) for slot in slots])
 
     @property
     def dyadic_constants(self) -> tuple[float, ...]:
         """The constants taken as the exact value of their float, in increasing order."""
         found = {x for _, constant in self._program.constants for x in constant.dyadic}
+        return tuple(sorted(found))
+
+    @property
+    def suspect_constants(self) -> tuple[float, ...]:
+        """The constants that may be rounding noise, in increasing order."""
+        found = {x for _, constant in self._program.constants for x in constant.suspects}
         return tuple(sorted(found))
 
     @property
@@ -51,34 +95,47 @@ class ModularFunction:
         return jax.tree.unflatten(self._results, masks)
 
     def __call__(
-        self, field: PrimeField, *arguments: Any, exponentials: FormalExponentials | None = None
+        self, field: PrimeField, *arguments: Any, elements: FormalElements | None = None
     ) -> Any:
         """The value at residues, as a pytree of residues.
 
         Args:
             field: the prime field.
             *arguments: pytrees of residues with the shapes that were traced.
-            exponentials: the elements that stand for exponentials; needed when `exp` occurs.
+            elements: what stands for formal functions; needed when there are any.
 
         Raises:
-            ZeroResidueError: a denominator is zero at this point; draw another one.
+            ZeroResidueError: a denominator is zero at this point, or a radicand is no square; draw
+                another one.
         """
+        setting, inputs = self.prepared(field, arguments, elements)
+        outputs = self._program.run(setting, inputs, self.constants(self._program, field))
+        return jax.tree.unflatten(self._results, outputs)
+
+    def prepared(
+        self, field: PrimeField, arguments: tuple[Any, ...], elements: FormalElements | None
+    ) -> tuple[Setting, list[Residues]]:
+        """What a run computes with, and the leaves of its arguments, once they are checked."""
         inputs = self._checked(arguments)
-        if self.uses_exponentials and exponentials is None:
+        if self.formals and elements is None:
             raise ArgumentError(
-                "the function contains exponentials, and none were given; "
-                "pass exponentials=FormalExponentials(field, seed)"
+                f"the function contains formal functions, such as {self.formals[0].where}, and no "
+                "elements were given for them; pass elements=FormalElements(field, seed)"
             )
-        if exponentials is not None and exponentials.field != field:
+        if elements is not None and elements.field != field:
             raise ArgumentError(
-                f"the exponentials belong to the prime {exponentials.field.modulus} and the field "
+                f"the elements belong to the prime {elements.field.modulus} and the field "
                 f"has {field.modulus}; use one prime"
             )
-        if field.modulus not in self._residues:
-            self._residues[field.modulus] = [c.residues(field) for _, c in self._program.constants]
-        setting = Setting(field, exponentials)
-        outputs = self._program.run(setting, inputs, self._residues[field.modulus])
-        return jax.tree.unflatten(self._results, outputs)
+        return Setting(field, elements, {}), inputs
+
+    def constants(self, program: Program, field: PrimeField) -> list[Residues]:
+        """The residues of a program's constants."""
+        known = self._residues.setdefault(field.modulus, {})
+        for slot, constant in program.constants:
+            if slot not in known:
+                known[slot] = constant.residues(field)
+        return [known[slot] for slot, _ in program.constants]
 
     def _checked(self, arguments: tuple[Any, ...]) -> list[Residues]:
         inputs, structure = jax.tree.flatten(arguments)
@@ -104,8 +161,8 @@ class ModularFunction:
 def over_prime_field(f: Callable[..., Any], *examples: Any) -> ModularFunction:
     """The function `f`, traced once, as a function on residues (softmax-exact).
 
-    `f` may use rational functions, exponentials, constant masks, `jit`, `vmap`, differentiation,
-    loops; anything else is an error that names the primitive and the line.
+    `f` may use rational functions, exponentials and other formal functions, constant masks, `jit`,
+    `vmap`, differentiation, loops; anything else is an error that names the primitive and the line.
 
     >>> import jax, numpy as np
     >>> field = PrimeField(101)
@@ -117,14 +174,69 @@ def over_prime_field(f: Callable[..., Any], *examples: Any) -> ModularFunction:
         f: a JAX-traceable function of pytrees of real arrays.
         *examples: its arguments, as arrays or `jax.ShapeDtypeStruct`; only their shapes are used.
     """
-    shapes = shapes_of(examples)
-    jaxpr, results = traced(f, shapes)
-    leaves, structure = jax.tree.flatten(shapes)
+    return _recorded(lambda *args: (opened(f)(*args), ()), examples, [False] * len(examples))
+
+
+def rows_over_prime_field(
+    f: Callable[[Any, Any], Any], weights: Any, inputs: Any, batch: int
+) -> ModularFunction:
+    """The rows uᵀ ∂f/∂w of `batch` inputs with one cotangent u each, on residues (field-rank).
+
+    It is the function that `f` computes which is differentiated, whatever rules of its own `f`
+    gives for that.
+
+    Args:
+        f: a JAX function of weights and one input.
+        weights: a pytree with the shapes of the weights.
+        inputs: a pytree with the shapes of one input.
+        batch: how many inputs.
+
+    Returns:
+        A function of the weights, then of inputs and cotangents with a leading axis, whose value is
+        a pytree like the weights with that axis.
+    """
+    function = opened(f)
+    with jax.enable_x64(True):
+        output = jax.eval_shape(f, *shapes_of((weights, inputs)))
+
+    def row(w: Any, X: Any, u: Any) -> tuple[Any, Any]:
+        def of_weights(w: Any) -> Any:
+            return function(w, X)
+
+        value, pull = jax.vjp(of_weights, w)
+        return pull(u)[0], value
+
+    stacked = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((batch, *leaf.shape), np.float64),
+        shapes_of((inputs, output)),
+    )
+    rows = jax.vmap(row, in_axes=(None, 0, 0))
+    return _recorded(rows, (weights, *stacked), [False, True, True])
+
+
+def _recorded(
+    f: Callable[..., tuple[Any, Any]], examples: Sequence[Any], samples: Sequence[bool]
+) -> ModularFunction:
+    """The first result of `f` as a function on residues, with the second as its values."""
+    shapes = shapes_of(tuple(examples))
+    jaxpr, structure = traced(f, shapes)
+    results = structure.children()[0]
+    leaves, arguments = jax.tree.flatten(shapes)
     recorder = Recorder()
     inputs = [recorder.input(leaf.shape) for leaf in leaves]
-    values = read(recorder, jaxpr.jaxpr, jaxpr.consts, inputs)
-    outputs = [recorder.unknown(value, None) for value in values]
-    arguments = ([leaf.shape for leaf in leaves], structure)
+    outputs = [
+        recorder.unknown(value, None)
+        for value in read(recorder, jaxpr.jaxpr, jaxpr.consts, inputs)
+    ]
+    by_leaf = [
+        flag
+        for flag, example in zip(samples, shapes, strict=True)
+        for _ in jax.tree.leaves(example)
+    ]
     return ModularFunction(
-        jaxpr, recorder.program(outputs), recorder.uses_exponentials, (arguments, results)
+        recorder,
+        outputs[: results.num_leaves],
+        outputs[results.num_leaves :] or outputs,
+        (([leaf.shape for leaf in leaves], arguments), results),
+        by_leaf,
     )

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Setting, Value
+from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Value
+from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
@@ -116,7 +117,7 @@ def _scatter_add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
         total = np.bincount(targets, weights=sign * u.reshape(-1), minlength=size + 1)[1:]
         return setting.field.reduce(np.asarray(x + total.reshape(x.shape)))
 
-    return [recorder.emit(add, [operand, updates], operand.shape)]
+    return [recorder.emit(add, [operand, updates], operand.shape, degree=1)]
 
 
 def _scatter_mul(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:

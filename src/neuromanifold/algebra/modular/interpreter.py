@@ -9,6 +9,7 @@ from jax.extend.core import Literal
 from neuromanifold.algebra.modular.arithmetic import ARITHMETIC
 from neuromanifold.algebra.modular.control import CONTROL
 from neuromanifold.algebra.modular.folding import folded, plain
+from neuromanifold.algebra.modular.formal_rules import FORMAL
 from neuromanifold.algebra.modular.indexing import INDEXING
 from neuromanifold.algebra.modular.linear_systems import LINEAR_SYSTEMS
 from neuromanifold.algebra.modular.masks import MASKS
@@ -17,7 +18,7 @@ from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.algebra.modular.windows import WINDOWS
 from neuromanifold.errors import NotCoveredError
 
-RULES = ARITHMETIC | INDEXING | LINEAR_SYSTEMS | MASKS | WINDOWS
+RULES = ARITHMETIC | FORMAL | INDEXING | LINEAR_SYSTEMS | MASKS | WINDOWS
 
 SUPPORTED = frozenset(RULES) | frozenset(ARRANGEMENTS) | frozenset(CONTROL) | UNTOUCHED | {"iota"}
 """The primitives that may depend on the arguments; of constants every primitive may be taken."""
@@ -52,7 +53,7 @@ def _apply(recorder: Recorder, equation: Any, operands: list[Value]) -> list[Val
     if name in UNTOUCHED:
         return operands
     known = [operand.array for operand in operands if isinstance(operand, Known)]
-    if len(known) == len(operands) and name != "select_n":
+    if len(known) == len(operands):
         return [Known(result) for result in folded(equation, known)]
     if name in ARRANGEMENTS:
         return _arranged(recorder, equation, operands)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Setting, Value
+from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Value
+from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 
 

@@ -11,7 +11,9 @@ A program says 1/3 by writing the nearest float. A finite float x is therefore r
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
+import jax
 import numpy as np
 
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
@@ -22,6 +24,8 @@ from neuromanifold.errors import ArgumentError
 HEIGHT = 10**6
 # The same for float32 (2^-23) with probability below 0.6 · 10^4 · 2^-23 < 10^-3.
 HEIGHT_SINGLE = 100
+# Entries this much smaller than the largest of their array are suspected to be rounding noise.
+NOISE = 1e-12
 
 
 def rational_near(x: float, ulp: float, height: int) -> Fraction | None:
@@ -45,11 +49,14 @@ class RationalArray:
         distinct: the distinct numbers.
         places: for each entry the index of its number.
         dyadic: the floats that were read as their exact dyadic value.
+        suspects: those of them so small beside the array's largest entry that they may be rounding
+            noise, as cos(π/2) = 6·10^-17 in a Fourier matrix.
     """
 
     distinct: tuple[Fraction, ...]
     places: np.ndarray
     dyadic: tuple[float, ...]
+    suspects: tuple[float, ...] = ()
 
     @property
     def reciprocal(self) -> "RationalArray":
@@ -76,7 +83,9 @@ def rational_array(values: np.ndarray) -> RationalArray:
         return RationalArray(tuple(Fraction(int(v)) for v in distinct), places, ())
     readings = [_reading(x) for x in distinct.tolist()]
     dyadic = [x for x, (_, as_float) in zip(distinct.tolist(), readings, strict=True) if as_float]
-    return RationalArray(tuple(number for number, _ in readings), places, tuple(dyadic))
+    noise = NOISE * float(np.abs(distinct).max(initial=0.0))
+    suspects = tuple(x for x in distinct.tolist() if 0 < abs(x) < noise)
+    return RationalArray(tuple(number for number, _ in readings), places, tuple(dyadic), suspects)
 
 
 def _reading(x: float) -> tuple[Fraction, bool]:
@@ -85,6 +94,14 @@ def _reading(x: float) -> tuple[Fraction, bool]:
         return Fraction(x), False
     near = rational_near(x, float(abs(np.spacing(x))), HEIGHT)
     return (Fraction(x), True) if near is None else (near, False)
+
+
+def in_float64(array: Any) -> Any:
+    """A constant with every other type of float turned into float64; other arrays as they are."""
+    is_float = jax.dtypes.issubdtype(getattr(array, "dtype", np.dtype(bool)), np.floating)
+    if not is_float or array.dtype == np.float64:
+        return array
+    return widen(array.astype(np.float32)) if array.dtype.itemsize <= 4 else array.astype(float)
 
 
 def widen(values: np.ndarray) -> np.ndarray:

@@ -5,6 +5,10 @@ from typing import Any
 from jax.extend import source_info_util
 
 
+# The formal functions by the names of the primitives they stand for.
+_FORMAL = {"exp": "exp", "log": "log", "root": "sqrt", "erf": "erf", "turn": "cos"}
+
+
 def where_from(equation: Any, *callers: Any) -> str:
     """The primitive and the line that called it, for error texts.
 
@@ -13,7 +17,8 @@ def where_from(equation: Any, *callers: Any) -> str:
     """
     if equation is None:
         return "the output"
-    name = f"`{equation.primitive.name}`"
+    name = equation.primitive.name
+    name = f"`{_FORMAL[equation.params['kind']] if name == 'formal' else name}`"
     for candidate in (equation, *callers):
         line = source_info_util.summarize(candidate.source_info)
         if line:

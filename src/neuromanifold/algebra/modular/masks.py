@@ -5,17 +5,21 @@ the function is not built from rational functions and exponentials.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from neuromanifold.algebra.modular.folding import folded
-from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Unknown, Value
+from neuromanifold.algebra.modular.recorder import (
+    MASKING,
+    Known,
+    Recorder,
+    Rule,
+    Unknown,
+    Value,
+)
 from neuromanifold.errors import NotCoveredError
-
-# Programs that avoid infinities mask with a large negative number chosen by the mask.
-MASKING = -1e9
-
 
 def _undecidable(recorder: Recorder, equation: Any) -> NotCoveredError:
     return NotCoveredError(
@@ -49,9 +53,10 @@ def _maximum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list
     """The entrywise maximum where one of the two is minus infinity."""
     shape = equation.outvars[0].aval.shape
     x, y = (recorder.unknown(value, equation) for value in values)
-    hidden_x, hidden_y = np.broadcast_arrays(x.mask, y.mask)
+    hidden_x, hidden_y = np.broadcast_arrays(_hidden(x), _hidden(y))
     if not (hidden_x | hidden_y).all():
         raise _undecidable(recorder, equation)
+    _note(recorder, x, y)
     if hidden_x.all() and y.shape == shape:
         return [y]
     if hidden_y.all() and x.shape == shape:
@@ -77,16 +82,29 @@ def _reduce_max(recorder: Recorder, equation: Any, values: Sequence[Value]) -> l
     def lines(a: np.ndarray) -> np.ndarray:
         return a.transpose(order).reshape(*shape, -1)
 
-    place = np.argmin(lines(x.mask), axis=-1, keepdims=True)
+    place = np.argmin(lines(_hidden(x)), axis=-1, keepdims=True)
+    _note(recorder, x)
 
     def pick(a: np.ndarray) -> np.ndarray:
         return np.take_along_axis(lines(a), place, axis=-1)[..., 0]
 
-    return [recorder.move(pick, [x], shape)]
+    picked = recorder.move(pick, [x], shape)
+    recorder.maxima.append((picked, recorder.where(equation)))
+    return [picked]
+
+
+def _hidden(x: Unknown) -> np.ndarray:
+    """The entries that a maximum does not see, as an array in any case."""
+    return np.zeros(x.shape, dtype=bool) if x.hidden is None else x.hidden
+
+
+def _note(recorder: Recorder, *values: Unknown) -> None:
+    if any(value.doubtful is not None and value.doubtful.any() for value in values):
+        recorder.read_masks()
 
 
 def _select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """`select_n` by a known predicate; a constant up to −10^9 that it chooses is minus infinity."""
+    """`select_n` by a known predicate; a large negative constant beside others may be a mask."""
     which, *cases = values
     if not isinstance(which, Known):
         raise _undecidable(recorder, equation)
@@ -95,14 +113,12 @@ def _select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
     used = [bool((chosen == i).any()) for i in range(len(cases))]
     if sum(used) == 1 and isinstance(cases[used.index(True)], Unknown):
         return [cases[used.index(True)]]
-    cases = [
-        _masking(case, np.asarray(chosen == i)) if isinstance(case, Known) else case
+    if all(isinstance(case, Known) for case in cases):
+        return [Known(_choose(chosen, [case.array for case in cases if isinstance(case, Known)]))]
+    operands = [
+        _chosen(recorder, equation, case, np.asarray(chosen == i))
         for i, case in enumerate(cases)
     ]
-    if all(isinstance(case, Known) for case in cases):
-        arrays = [case.array for case in cases if isinstance(case, Known)]
-        return [Known(_choose(chosen, arrays))]
-    operands = [recorder.unknown(case, equation) for case in cases]
 
     def choose(*arrays: np.ndarray) -> np.ndarray:
         return _choose(chosen, arrays)
@@ -110,12 +126,17 @@ def _select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
     return [recorder.move(choose, operands, shape)]
 
 
-def _masking(case: Known, chosen: np.ndarray) -> Known:
-    """A case of a selection: 0 where it is not chosen, −inf where it is a masking number."""
+def _chosen(recorder: Recorder, equation: Any, case: Value, chosen: np.ndarray) -> Unknown:
+    """A case of a selection: a constant is 0 where it is not chosen, and may be a mask where so."""
+    if isinstance(case, Unknown):
+        return case
     array = np.broadcast_to(case.array, chosen.shape)
-    if array.dtype.kind == "f":
-        array = np.where(array <= MASKING, -np.inf, array)
-    return Known(np.where(chosen, array, np.zeros((), array.dtype)))
+    array = np.where(chosen, array, np.zeros((), array.dtype))
+    constant = recorder.unknown(Known(array), equation)
+    low = np.isfinite(array) & (array <= MASKING)
+    if low.any() and not chosen.all():
+        return replace(constant, doubtful=recorder.doubt(array, low))
+    return constant
 
 
 def _choose(chosen: np.ndarray, cases: Sequence[np.ndarray]) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 While a jaxpr is read, each of its variables is either known (it depends on no argument: an ordinary
 NumPy array) or a residue array that only a run will fill. Which entries are minus infinity is
-always known, because only known masks put it there.
+always known, because only known masks put it there. Every formal element is listed where it is
+recorded, so a program carries its own obligations.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from neuromanifold.algebra.modular.exponentials import FormalExponentials
+from neuromanifold.algebra.modular.elements import Formal, FormalElements
+from neuromanifold.algebra.modular.formal import Kind
 from neuromanifold.algebra.modular.literals import RationalArray, rational_array
 from neuromanifold.algebra.modular.location import where_from
-from neuromanifold.algebra.prime_field import PrimeField, Residues
+from neuromanifold.algebra.modular.tangents import Operation, Setting, Step, Tangent
+from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 Shape = tuple[int, ...]
+
+# Programs that avoid infinities mask with a large negative number, beside others that are none.
+MASKING = -1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,49 +42,45 @@ class Unknown:
         shape: their shape.
         masked: which entries stand for minus infinity; None when there are none. What a run keeps
             in such an entry is an arbitrary residue.
+        doubtful: which entries are a large negative constant, up to what was added to it: a mask
+            if it reaches an exponential or a maximum, a plain number anywhere else.
     """
 
     slot: int
     shape: Shape
     masked: np.ndarray | None = None
+    doubtful: np.ndarray | None = None
 
     @property
     def mask(self) -> np.ndarray:
         """Which entries stand for minus infinity, as an array in any case."""
         return np.zeros(self.shape, dtype=bool) if self.masked is None else self.masked
 
+    @property
+    def hidden(self) -> np.ndarray | None:
+        """Which entries an exponential or a maximum does not see."""
+        if self.masked is None or self.doubtful is None:
+            return self.doubtful if self.masked is None else self.masked
+        return self.masked | self.doubtful
+
 
 Value = Known | Unknown
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What a run computes with."""
-
-    field: PrimeField
-    exponentials: FormalExponentials | None
-
-
-Operation = Callable[..., Residues]
-"""From a `Setting` and residue arrays to a residue array."""
 
 Arrangement = Callable[..., np.ndarray]
 """From arrays to an array, only moving entries: for values, residues and masks alike."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One operation of a program: slots in, slot out, and the slots that no later step reads."""
-
-    operation: Operation
-    inputs: tuple[int, ...]
-    output: int
-    finished: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Program:
-    """Steps in order, with the slots of the inputs, constants and outputs."""
+    """Steps in order, with the slots of the inputs, constants and outputs.
+
+    Attributes:
+        slots: how many slots a run needs.
+        inputs: the slots of the arguments.
+        constants: slots of constants, with their values.
+        steps: the operations in order.
+        outputs: where the results are found.
+    """
 
     slots: int
     inputs: tuple[int, ...]
@@ -86,20 +88,52 @@ class Program:
     steps: tuple[Step, ...]
     outputs: tuple[Unknown, ...]
 
-    def run(
-        self, setting: Setting, inputs: Sequence[Residues], constants: Sequence[Residues]
-    ) -> list[Residues]:
-        """The outputs for these inputs and the residues of the constants."""
+    def start(
+        self, inputs: Sequence[Residues], constants: Sequence[Residues]
+    ) -> list[Residues | None]:
+        """The slots before the first step."""
         slots: list[Any] = [None] * self.slots
         for slot, value in zip(self.inputs, inputs, strict=True):
             slots[slot] = value
         for (slot, _), value in zip(self.constants, constants, strict=True):
             slots[slot] = value
+        return slots
+
+    def run(
+        self, setting: Setting, inputs: Sequence[Residues], constants: Sequence[Residues]
+    ) -> list[Residues]:
+        """The outputs for these inputs and the residues of the constants."""
+        slots: list[Any] = self.start(inputs, constants)
         for step in self.steps:
             slots[step.output] = step.operation(setting, *[slots[i] for i in step.inputs])
             for slot in step.finished:
                 slots[slot] = None
         return [slots[output.slot] for output in self.outputs]
+
+    def run_with_tangents(
+        self,
+        setting: Setting,
+        inputs: Sequence[Residues],
+        constants: Sequence[Residues],
+        directions: dict[int, Residues],
+    ) -> list[tuple[Residues, Residues | None]]:
+        """The outputs with their derivatives along `directions`, given by slot; None is zero.
+
+        A slot of a step that has a direction moves along it, whatever its operands do.
+        """
+        slots: list[Any] = self.start(inputs, constants)
+        tangents: list[Any] = [None] * self.slots
+        for slot, direction in directions.items():
+            tangents[slot] = direction
+        for step in self.steps:
+            operands = [slots[i] for i in step.inputs]
+            slots[step.output] = step.operation(setting, *operands)
+            if step.output not in directions:
+                moved = [tangents[i] for i in step.inputs]
+                tangents[step.output] = step.slope(setting, slots[step.output], operands, moved)
+            for slot in step.finished:
+                slots[slot] = tangents[slot] = None
+        return [(slots[output.slot], tangents[output.slot]) for output in self.outputs]
 
 
 class Recorder:
@@ -111,7 +145,10 @@ class Recorder:
         self._constants: list[tuple[int, RationalArray]] = []
         self._steps: list[Step] = []
         self._inverses: dict[int, Unknown] = {}
-        self.uses_exponentials = False
+        self._masking: set[float] = set()
+        self.formals: list[Formal] = []
+        self.maxima: list[tuple[Unknown, str]] = []
+        self.masks_read: tuple[float, ...] = ()
         self.calls: list[Any] = []
 
     def where(self, equation: Any) -> str:
@@ -134,13 +171,27 @@ class Recorder:
         inputs: Sequence[Unknown],
         shape: Shape,
         masked: np.ndarray | None = None,
+        *,
+        degree: int | None = None,
+        tangent: Tangent | None = None,
+        doubtful: np.ndarray | None = None,
     ) -> Unknown:
-        """Record one step; `masked` marks the entries of its output that are minus infinity."""
+        """Record one step.
+
+        Args:
+            operation: what it does.
+            inputs: what it does it to.
+            shape: of its output.
+            masked: the entries of its output that are minus infinity.
+            degree: of the output as a polynomial in the inputs, all together; a step that is none
+                has `None`, and a tangent of its own if derivatives are to pass it.
+            tangent: how derivatives pass a step that is no polynomial.
+            doubtful: the entries of its output that may be a mask.
+        """
         slot = self._slot()
-        self._steps.append(Step(operation, tuple(value.slot for value in inputs), slot))
-        if masked is not None:
-            masked = np.broadcast_to(masked, shape) if masked.any() else None
-        return Unknown(slot, shape, masked)
+        places = tuple(value.slot for value in inputs)
+        self._steps.append(Step(operation, places, slot, (), degree, tangent))
+        return Unknown(slot, shape, _marks(masked, shape), _marks(doubtful, shape))
 
     def emit_entrywise(
         self,
@@ -148,9 +199,11 @@ class Recorder:
         inputs: Sequence[Unknown],
         shape: Shape,
         masked: np.ndarray | None = None,
+        **how: Any,
     ) -> Unknown:
         """Record a step whose operation acts entry by entry."""
-        return self.emit(operation if shape else _on_scalars(operation), inputs, shape, masked)
+        operation = operation if shape else _on_scalars(operation)
+        return self.emit(operation, inputs, shape, masked, **how)
 
     def move(self, arrangement: Arrangement, inputs: Sequence[Unknown], shape: Shape) -> Unknown:
         """Record a step that only moves entries; their masks move along."""
@@ -158,15 +211,62 @@ class Recorder:
         def moved(_: Setting, *arrays: Residues) -> Residues:
             return arrangement(*arrays)
 
-        masked = None
+        masked = doubtful = None
         if any(value.masked is not None for value in inputs):
             masked = np.asarray(arrangement(*(value.mask for value in inputs)))
-        return self.emit(moved, inputs, shape, masked)
+        if any(value.doubtful is not None for value in inputs):
+            marks = (_full(value.doubtful, value.shape) for value in inputs)
+            doubtful = np.asarray(arrangement(*marks))
+        return self.emit(moved, inputs, shape, masked, degree=1, doubtful=doubtful)
+
+    def row(self, value: Unknown, i: int) -> Unknown:
+        """Entry `i` along the first axis, for loops."""
+
+        def row(x: np.ndarray) -> np.ndarray:
+            return x[(i, ...)]
+
+        return self.move(row, [value], value.shape[1:])
+
+    def stacked(self, turns: Sequence[Value], equation: Any, shape: Shape) -> Unknown:
+        """The results of a loop's turns along a new first axis."""
+
+        def stack(*arrays: np.ndarray) -> np.ndarray:
+            return np.stack(arrays)
+
+        return self.move(stack, [self.unknown(value, equation) for value in turns], shape)
+
+    def formal(
+        self,
+        kind: Kind,
+        argument: Unknown,
+        samples: bool,
+        equation: Any,
+        operation: Callable[[Formal], Operation],
+        tangent: Tangent,
+        companions: Sequence[Unknown] = (),
+    ) -> Unknown:
+        """Record a formal element for each entry of the argument: this is its obligation."""
+        hidden = argument.hidden if kind == "exp" else None
+        if argument.doubtful is not None and argument.doubtful.any():
+            self.read_masks()
+        place = (argument.slot, self._slots)
+        formal = Formal(
+            len(self.formals), kind, *place, argument.shape, samples, hidden, self.where(equation)
+        )
+        self.formals.append(formal)
+        inputs = [argument, *companions]
+        return self.emit(operation(formal), inputs, argument.shape, tangent=tangent)
+
+    def read_masks(self) -> None:
+        """Note that large negative constants were read as minus infinity."""
+        self.masks_read = tuple(sorted(self._masking))
 
     def inverse(self, value: Unknown) -> Unknown:
         """The entrywise inverse, recorded once for each value: quotients share denominators."""
         if value.slot not in self._inverses:
-            self._inverses[value.slot] = self.emit_entrywise(_inverse, [value], value.shape)
+            self._inverses[value.slot] = self.emit_entrywise(
+                _inverse, [value], value.shape, tangent=_inverse_tangent
+            )
         return self._inverses[value.slot]
 
     def denominator(self, value: Value, equation: Any) -> Unknown:
@@ -200,12 +300,27 @@ class Recorder:
                 "residue: only finite constants, and −infinity as a mask, can be evaluated over a "
                 "prime field"
             )
-        return self._constant(rational_array(array), masked)
+        return self._constant(rational_array(array), masked, self._mixed_masks(array))
 
-    def _constant(self, numbers: RationalArray, masked: np.ndarray | None = None) -> Unknown:
+    def _mixed_masks(self, array: np.ndarray) -> np.ndarray | None:
+        """The large negative entries of a constant array that has others, as an added mask has."""
+        low = np.isfinite(array) & (array <= MASKING)
+        return self.doubt(array, low) if low.any() and not low.all() else None
+
+    def doubt(self, array: np.ndarray, low: np.ndarray) -> np.ndarray:
+        """Note the constants that may be masks, and where they are."""
+        self._masking.update(np.unique(array[low]).tolist())
+        return low
+
+    def _constant(
+        self,
+        numbers: RationalArray,
+        masked: np.ndarray | None = None,
+        doubtful: np.ndarray | None = None,
+    ) -> Unknown:
         slot = self._slot()
         self._constants.append((slot, numbers))
-        return Unknown(slot, numbers.places.shape, masked)
+        return Unknown(slot, numbers.places.shape, masked, doubtful)
 
     def finite(self, value: Value, equation: Any) -> Unknown:
         """The value as residues, none of which may be minus infinity."""
@@ -216,7 +331,7 @@ class Recorder:
                 "only be added to, scaled by a positive constant, selected, maximised and "
                 "exponentiated"
             )
-        return value
+        return value if value.doubtful is None else Unknown(value.slot, value.shape)
 
     def program(self, outputs: Sequence[Unknown]) -> Program:
         """The program with these outputs, without the steps they do not need."""
@@ -226,15 +341,31 @@ class Recorder:
             if step.output in needed:
                 finished = tuple(set(step.inputs) - needed)
                 needed.update(step.inputs)
-                kept.append(Step(step.operation, step.inputs, step.output, finished))
+                kept.append(step.finishing(finished))
         constants = tuple(item for item in self._constants if item[0] in needed)
         return Program(
             self._slots, tuple(self._inputs), constants, tuple(reversed(kept)), tuple(outputs)
         )
 
 
+def _marks(marks: np.ndarray | None, shape: Shape) -> np.ndarray | None:
+    return None if marks is None or not marks.any() else np.broadcast_to(marks, shape)
+
+
+def _full(marks: np.ndarray | None, shape: Shape) -> np.ndarray:
+    return np.zeros(shape, dtype=bool) if marks is None else marks
+
+
 def _inverse(setting: Setting, x: Residues) -> Residues:
     return setting.field.inverse(x)
+
+
+def _inverse_tangent(
+    setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
+) -> Residues:
+    """d(1/x) = −(1/x)² dx."""
+    field = setting.field
+    return field.multiply(field.multiply(-y, y), moved[0])
 
 
 def _on_scalars(operation: Operation) -> Operation:

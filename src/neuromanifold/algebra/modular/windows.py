@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from neuromanifold.algebra.modular.recorder import Recorder, Rule, Setting, Shape, Value
+from neuromanifold.algebra.modular.recorder import Recorder, Rule, Shape, Value
+from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import Residues
 
 
@@ -86,7 +87,7 @@ def _reduce_window_sum(recorder: Recorder, equation: Any, values: Sequence[Value
     def total(setting: Setting, a: Residues) -> Residues:
         return setting.field.reduce(np.asarray(take(a).sum(axis=entries)))
 
-    return [recorder.emit(total, [x], shape)]
+    return [recorder.emit(total, [x], shape, degree=1)]
 
 
 def _convolution(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -124,7 +125,7 @@ def _convolution(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
         result = multiply(setting, a, b.transpose(numbers.rhs_spec))
         return np.ascontiguousarray(result.transpose(np.argsort(numbers.out_spec)))
 
-    return [recorder.emit(convolve, [x, kernel], shape)]
+    return [recorder.emit(convolve, [x, kernel], shape, degree=2)]
 
 
 def _grouped(

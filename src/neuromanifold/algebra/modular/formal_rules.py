@@ -1,0 +1,140 @@
+"""How formal functions are recorded: each step is listed with its argument, its obligation."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from neuromanifold.algebra.modular.elements import Formal
+from neuromanifold.algebra.modular.formal import ERF_SLOPE
+from neuromanifold.algebra.modular.recorder import Recorder, Rule, Unknown, Value
+from neuromanifold.algebra.modular.roots import square_root
+from neuromanifold.algebra.modular.tangents import Operation, Setting
+from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
+from neuromanifold.errors import ArgumentError
+
+_HALF = Fraction(1, 2)
+
+
+class NonSquareError(ZeroResidueError):
+    """A radicand is no square at this point: the point has to be drawn again."""
+
+
+def _formal(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    kind, samples = equation.params["kind"], equation.params["samples"]
+    if kind == "exp":
+        x = recorder.unknown(values[0], equation)
+        return [recorder.formal(kind, x, samples, equation, _element, _exp_slope)]
+    x = recorder.finite(values[0], equation)
+    match kind:
+        case "log":
+            return [recorder.formal(kind, x, samples, equation, _element, _log_slope)]
+        case "root":
+            return [recorder.formal(kind, x, samples, equation, _root, _root_slope)]
+        case "erf":
+            # The exponential of −u² is the obligation of erf(u), whether or not it is used.
+            square = recorder.emit_entrywise(_minus_square, [x], x.shape, degree=2)
+            e = recorder.formal("exp", square, samples, equation, _element, _exp_slope)
+            return [recorder.formal(kind, x, samples, equation, _element, _erf_slope, [e])]
+        case _:
+            turn = recorder.formal(kind, x, samples, equation, _element, _turn_slope)
+            return _cosine_and_sine(recorder, turn)
+
+
+def _cosine_and_sine(recorder: Recorder, turn: Unknown) -> list[Value]:
+    """cos u = (E + 1/E)/2 and sin u = (E − 1/E)/2i, where E = exp(iu)."""
+    back = recorder.inverse(turn)
+
+    def cosine(setting: Setting, e: Residues, f: Residues) -> Residues:
+        return _times(setting.field, setting.field.from_fraction(_HALF), e + f)  # at most 2h
+
+    def sine(setting: Setting, e: Residues, f: Residues) -> Residues:
+        half = setting.field.from_fraction(_HALF)
+        factor = -imaginary_unit(setting.field) * half % setting.field.modulus
+        return _times(setting.field, factor, e - f)  # 1/i = −i
+
+    operands = [turn, back]
+    return [
+        recorder.emit_entrywise(operation, operands, turn.shape, degree=1)
+        for operation in (cosine, sine)
+    ]
+
+
+def imaginary_unit(field: PrimeField) -> float:
+    """The smaller i > 0 with i² = −1 in the field."""
+    root = float(square_root(np.array(-1.0), field))
+    if root < 0:
+        raise ArgumentError(
+            "sines and cosines need a prime that leaves 1 when divided by 4; "
+            f"{field.modulus} leaves 3: take another one, such as 8388593"
+        )
+    return root
+
+
+def _times(field: PrimeField, factor: float, x: Residues) -> Residues:
+    """A multiple; x may be a sum of two residues, so the product stays below 2^46."""
+    return field.reduce(np.asarray(field.reduce(np.asarray(factor)) * x))
+
+
+def _element(formal: Formal) -> Operation:
+    def element(setting: Setting, a: Residues, *_: Residues) -> Residues:
+        assert setting.elements is not None
+        return setting.elements.of(formal, a, setting.memory)
+
+    return element
+
+
+def _root(formal: Formal) -> Operation:
+    def root(setting: Setting, a: Residues) -> Residues:
+        y = square_root(a, setting.field)
+        if np.any(y <= 0):
+            if setting.lenient:
+                return np.where(y <= 0, 1.0, y)
+            raise NonSquareError(f"a radicand of {formal.where} is no square, or zero")
+        return y
+
+    return root
+
+
+def _minus_square(setting: Setting, x: Residues) -> Residues:
+    return setting.field.multiply(-x, x)
+
+
+def _exp_slope(
+    setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
+) -> Residues:
+    return setting.field.multiply(y, moved[0])
+
+
+def _log_slope(
+    setting: Setting, _: Residues, operands: Sequence[Residues], moved: Sequence[Residues]
+) -> Residues:
+    return setting.field.multiply(setting.field.inverse(operands[0]), moved[0])
+
+
+def _root_slope(
+    setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
+) -> Residues:
+    field = setting.field
+    return field.multiply(field.inverse(field.reduce(2.0 * y)), moved[0])
+
+
+def _erf_slope(
+    setting: Setting, _: Residues, operands: Sequence[Residues], moved: Sequence[Residues]
+) -> Residues:
+    field = setting.field
+    slope = np.asarray(field.from_fraction(Fraction(ERF_SLOPE)))
+    return field.multiply(field.multiply(slope, operands[1]), moved[0])
+
+
+def _turn_slope(
+    setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
+) -> Residues:
+    """dE = i E du."""
+    return _times(
+        setting.field, imaginary_unit(setting.field), setting.field.multiply(y, moved[0])
+    )
+
+
+FORMAL: dict[str, Rule] = {"formal": _formal}
