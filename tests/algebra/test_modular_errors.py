@@ -18,7 +18,7 @@ HERE = r"\(.*test_modular_errors\.py:\d+.*\)"
     [
         ("sin", lambda x: jnp.sin(x)),
         ("log", lambda x: jnp.log(x)),
-        ("abs", lambda x: jax.nn.logsumexp(x)),
+        ("log", lambda x: jax.nn.logsumexp(x)),
         ("log", lambda x: jax.nn.log_softmax(x)),
         ("sqrt", lambda x: jnp.linalg.norm(x)),
         ("sort", lambda x: jnp.sort(x)),
@@ -42,8 +42,6 @@ def test_an_unknown_primitive_is_named_with_its_line_and_the_way_out(name, f):
         ("eq", lambda x: jax.grad(jnp.max)(x)),
         ("min", lambda x: jnp.minimum(x, 1.0)),
         ("ne", lambda x: jnp.where(x != x, 0.0, x)),
-        ("gt", lambda x: jax.lax.cond(x[0] > 0, lambda y: y, lambda y: 2 * y, x)),
-        ("lt", lambda x: jax.lax.while_loop(lambda y: y[0] < 9, lambda y: 2 * y, x)),
     ],
 )
 def test_a_comparison_of_residues_is_refused(name, f):
@@ -52,6 +50,18 @@ def test_a_comparison_of_residues_is_refused(name, f):
         match=f"`{name}` {HERE} compares values that depend on the arguments: the function is not "
         "built from rational functions and exponentials alone.*constant mask or a polynomial",
     ):
+        over_prime_field(f, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "f"),
+    [
+        ("cond", lambda x: jax.lax.cond(x[0] > 0, lambda y: y, lambda y: 2 * y, x)),
+        ("while", lambda x: jax.lax.while_loop(lambda y: y[0] < 9, lambda y: 2 * y, x)),
+    ],
+)
+def test_branches_and_loops_are_decided_by_constants(name, f):
+    with pytest.raises(NotCoveredError, match=f"`{name}` {HERE} is decided by an argument"):
         over_prime_field(f, np.zeros(3))
 
 
@@ -77,7 +87,7 @@ def test_division_by_a_constant_that_has_no_inverse_is_refused(denominator):
 
 @pytest.mark.parametrize("exponent", [0.5, -1.5])
 def test_fractional_powers_are_refused(exponent):
-    with pytest.raises(NotCoveredError, match=rf"`pow` {HERE} raises to a power that is not one"):
+    with pytest.raises(NotCoveredError, match=rf"`pow` {HERE} cannot be evaluated"):
         over_prime_field(lambda x: x**exponent, np.zeros(3))
 
 

@@ -13,6 +13,7 @@ its Jacobian, `FormalElements` chooses the elements, `opened` is the function it
 """
 
 from neuromanifold.algebra.modular.elements import FormalElements
+from neuromanifold.algebra.modular.exponents import exponents_of
 from neuromanifold.algebra.modular.function import (
     ModularFunction,
     over_prime_field,
@@ -20,9 +21,13 @@ from neuromanifold.algebra.modular.function import (
 )
 from neuromanifold.algebra.modular.opening import opened
 
+FormalExponentials = FormalElements
+
 __all__ = [
     "FormalElements",
+    "FormalExponentials",
     "ModularFunction",
+    "exponents_of",
     "opened",
     "over_prime_field",
     "rows_over_prime_field",

@@ -5,17 +5,38 @@ index; a branch must be decided by known values.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from neuromanifold.algebra.modular.recorder import Known, Recorder, Value
+from neuromanifold.algebra.modular.recorder import Known
 from neuromanifold.errors import NotCoveredError
 
-Read = Callable[[Recorder, Any, Sequence[Any], Sequence[Value]], list[Value]]
+Value = Any
+"""A known value, or whatever the reader makes of the others."""
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """What reads jaxprs: the recorder of steps, or the opening of a function in JAX."""
+
+    def where(self, equation: Any) -> str:
+        """The primitive and the line, for error texts."""
+        ...
+
+    def row(self, value: Value, i: int) -> Value:
+        """Entry `i` along the first axis."""
+        ...
+
+    def stacked(self, turns: Sequence[Value], equation: Any, shape: tuple[int, ...]) -> Value:
+        """The results of a loop's turns along a new first axis."""
+        ...
+
+
+Read = Callable[[Any, Any, Sequence[Any], Sequence[Value]], list[Value]]
 """Reads a jaxpr with its constants and arguments, and gives its outputs."""
 
-ControlRule = Callable[[Read, Recorder, Any, Sequence[Value]], list[Value]]
+ControlRule = Callable[[Read, Any, Any, Sequence[Value]], list[Value]]
 
 _INNER = {
     "custom_jvp_call": "call_jaxpr",
@@ -36,13 +57,13 @@ def inner_jaxpr(equation: Any) -> tuple[Any, Sequence[Any]] | None:
     return opened(equation.params[_INNER[name]]) if name in _INNER else None
 
 
-def _call(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+def _call(read: Read, recorder: Reader, equation: Any, values: Sequence[Value]) -> list[Value]:
     inner = inner_jaxpr(equation)
     assert inner is not None
     return read(recorder, *inner, values)
 
 
-def _scan(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+def _scan(read: Read, recorder: Reader, equation: Any, values: Sequence[Value]) -> list[Value]:
     params = equation.params
     body, constants = opened(params["jaxpr"])
     fixed = values[: params["num_consts"]]
@@ -66,14 +87,14 @@ def _scan(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]
     return [*carry, *stacks]
 
 
-def _row(recorder: Recorder, value: Value, i: int) -> Value:
+def _row(recorder: Reader, value: Value, i: int) -> Value:
     if isinstance(value, Known):
         return Known(value.array[(i, ...)])
     return recorder.row(value, i)
 
 
 def _stacked(
-    recorder: Recorder, equation: Any, turns: Sequence[Value], shape: tuple[int, ...]
+    recorder: Reader, equation: Any, turns: Sequence[Value], shape: tuple[int, ...]
 ) -> Value:
     if not turns:
         return Known(np.zeros(shape))
@@ -82,7 +103,7 @@ def _stacked(
     return recorder.stacked(turns, equation, shape)
 
 
-def _while(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+def _while(read: Read, recorder: Reader, equation: Any, values: Sequence[Value]) -> list[Value]:
     params = equation.params
     condition, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
     for_condition = values[: params["cond_nconsts"]]
@@ -95,7 +116,7 @@ def _while(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value
         carry = read(recorder, *body, [*for_body, *carry])
 
 
-def _cond(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+def _cond(read: Read, recorder: Reader, equation: Any, values: Sequence[Value]) -> list[Value]:
     which, *operands = values
     branches = equation.params["branches"]
     i = min(max(int(_decided(recorder, which, equation).item()), 0), len(branches) - 1)
@@ -103,7 +124,7 @@ def _cond(read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]
 
 
 def _linear_solve(
-    read: Read, recorder: Recorder, equation: Any, values: Sequence[Value]
+    read: Read, recorder: Reader, equation: Any, values: Sequence[Value]
 ) -> list[Value]:
     """A linear solve by its own solver; its rules for derivatives are not needed."""
     lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
@@ -112,14 +133,14 @@ def _linear_solve(
     return read(recorder, *opened(jaxprs.solve), [*fixed, *values[sum(lengths) :]])
 
 
-def _platform(_: Read, __: Recorder, equation: Any, ___: Sequence[Value]) -> list[Value]:
+def _platform(_: Read, __: Reader, equation: Any, ___: Sequence[Value]) -> list[Value]:
     """Which of the programs for several platforms is meant: that of the processor."""
     platforms = equation.params["platforms"]
     here = next(i for i, names in enumerate(platforms) if names is None or "cpu" in names)
     return [Known(np.asarray(here, dtype=np.int32))]
 
 
-def _decided(recorder: Recorder, value: Value, equation: Any) -> np.ndarray:
+def _decided(recorder: Reader, value: Value, equation: Any) -> np.ndarray:
     if not isinstance(value, Known):
         raise NotCoveredError(
             f"{recorder.where(equation)} is decided by an argument of the function; over a prime "

@@ -19,7 +19,7 @@ from math import lcm
 import numpy as np
 
 from neuromanifold.algebra.modular.formal import Kind
-from neuromanifold.algebra.modular.relations import Relations, Sides, combined
+from neuromanifold.algebra.modular.relations import NO_RELATIONS, Relations, Sides, combined
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 
 _STREAMS: dict[Kind, str] = {
@@ -83,7 +83,7 @@ class FormalElements:
     field: PrimeField
     seed: int
     label: str = ""
-    relations: Relations = Relations()
+    relations: Relations = NO_RELATIONS
     salts: Mapping[int, np.ndarray] = attribute(default_factory=dict)
 
     def of(self, formal: Formal, argument: Residues, memory: dict[int, Sides]) -> Residues:
@@ -139,6 +139,10 @@ class FormalElements:
     @cached_property
     def _all_keys(self) -> dict[Kind, np.ndarray]:
         return {}
+
+    def __call__(self, a: Residues) -> Residues:
+        """The elements for exponentials of an array of arguments."""
+        return self.exponential(a)
 
     def exponential(self, a: Residues, salts: np.ndarray | None = None) -> Residues:
         """The elements for exponentials of an array of arguments; 1 at 0."""

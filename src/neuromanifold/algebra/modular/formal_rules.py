@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def _formal(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
 
 
 def _cosine_and_sine(recorder: Recorder, turn: Unknown) -> list[Value]:
-    """cos u = (E + 1/E)/2 and sin u = (E − 1/E)/2i, where E = exp(iu)."""
+    """Cos u = (E + 1/E)/2 and sin u = (E − 1/E)/2i, where E = exp(iu)."""
     back = recorder.inverse(turn)
 
     def cosine(setting: Setting, e: Residues, f: Residues) -> Residues:
@@ -61,15 +62,18 @@ def _cosine_and_sine(recorder: Recorder, turn: Unknown) -> list[Value]:
     ]
 
 
+@lru_cache(maxsize=8)
 def imaginary_unit(field: PrimeField) -> float:
-    """The smaller i > 0 with i² = −1 in the field."""
-    root = float(square_root(np.array(-1.0), field))
-    if root < 0:
+    """The smaller i > 0 with i² = −1 in the field: g^((p−1)/4) for a g that is no square."""
+    p = field.modulus
+    if p % 4 != 1:
         raise ArgumentError(
             "sines and cosines need a prime that leaves 1 when divided by 4; "
-            f"{field.modulus} leaves 3: take another one, such as 8388593"
+            f"{p} leaves {p % 4}: take another one, such as 8388593"
         )
-    return root
+    g = next(g for g in range(2, p) if pow(g, (p - 1) // 2, p) == p - 1)
+    root = pow(g, (p - 1) // 4, p)
+    return float(min(root, p - root))
 
 
 def _times(field: PrimeField, factor: float, x: Residues) -> Residues:
@@ -131,10 +135,8 @@ def _erf_slope(
 def _turn_slope(
     setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
 ) -> Residues:
-    """dE = i E du."""
-    return _times(
-        setting.field, imaginary_unit(setting.field), setting.field.multiply(y, moved[0])
-    )
+    """DE = i E du."""
+    return _times(setting.field, imaginary_unit(setting.field), setting.field.multiply(y, moved[0]))
 
 
 FORMAL: dict[str, Rule] = {"formal": _formal}

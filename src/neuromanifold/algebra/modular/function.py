@@ -1,4 +1,4 @@
-"""`over_prime_field`: a JAX function as a function on residues; `rows_over_prime_field`: its rows."""
+"""A JAX function as a function on residues, and the rows of its Jacobian as another."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -6,10 +6,11 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import ClosedJaxpr
 
-from neuromanifold.algebra.modular.elements import Formal, FormalElements
+from neuromanifold.algebra.modular.elements import FormalElements
 from neuromanifold.algebra.modular.interpreter import read
-from neuromanifold.algebra.modular.opening import opened
+from neuromanifold.algebra.modular.opening import BEYOND_EXPONENTIALS, opened
 from neuromanifold.algebra.modular.recorder import Program, Recorder, Unknown
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
@@ -21,6 +22,7 @@ class ModularFunction:
     """A JAX function, traced for arguments of given shapes, that is evaluated mod p.
 
     Attributes:
+        jaxpr: what was recorded: the opened function, without dead code.
         formals: the formal steps of its program, in order: what its obligations are about.
         maxima: the slots of maxima that were replaced by another entry, and where they come from.
         masks_read: the large negative constants that were read as minus infinity.
@@ -29,12 +31,14 @@ class ModularFunction:
 
     def __init__(
         self,
+        jaxpr: ClosedJaxpr,
         recorder: Recorder,
         outputs: Sequence[Unknown],
         values: Sequence[Unknown],
         structures: tuple[Any, Any],
         samples: Sequence[bool],
     ) -> None:
+        self.jaxpr = jaxpr
         self.samples = tuple(samples)
         self._recorder = recorder
         self._arguments, self._results = structures
@@ -94,21 +98,26 @@ class ModularFunction:
         masks = [np.array(output.mask) for output in self._program.outputs]
         return jax.tree.unflatten(self._results, masks)
 
+    @property
+    def uses_exponentials(self) -> bool:
+        """Whether formal functions occur, so that calls need elements."""
+        return bool(self.formals)
+
     def __call__(
-        self, field: PrimeField, *arguments: Any, elements: FormalElements | None = None
+        self, field: PrimeField, *arguments: Any, exponentials: FormalElements | None = None
     ) -> Any:
         """The value at residues, as a pytree of residues.
 
         Args:
             field: the prime field.
             *arguments: pytrees of residues with the shapes that were traced.
-            elements: what stands for formal functions; needed when there are any.
+            exponentials: what stands for formal functions; needed when there are any.
 
         Raises:
             ZeroResidueError: a denominator is zero at this point, or a radicand is no square; draw
                 another one.
         """
-        setting, inputs = self.prepared(field, arguments, elements)
+        setting, inputs = self.prepared(field, arguments, exponentials)
         outputs = self._program.run(setting, inputs, self.constants(self._program, field))
         return jax.tree.unflatten(self._results, outputs)
 
@@ -120,7 +129,7 @@ class ModularFunction:
         if self.formals and elements is None:
             raise ArgumentError(
                 f"the function contains formal functions, such as {self.formals[0].where}, and no "
-                "elements were given for them; pass elements=FormalElements(field, seed)"
+                "elements were given for them; pass exponentials=FormalExponentials(field, seed)"
             )
         if elements is not None and elements.field != field:
             raise ArgumentError(
@@ -174,7 +183,12 @@ def over_prime_field(f: Callable[..., Any], *examples: Any) -> ModularFunction:
         f: a JAX-traceable function of pytrees of real arrays.
         *examples: its arguments, as arrays or `jax.ShapeDtypeStruct`; only their shapes are used.
     """
-    return _recorded(lambda *args: (opened(f)(*args), ()), examples, [False] * len(examples))
+    function = opened(f, BEYOND_EXPONENTIALS)
+
+    def value(*args: Any) -> tuple[Any, Any]:
+        return function(*args), ()
+
+    return _recorded(value, examples, [False] * len(examples))
 
 
 def rows_over_prime_field(
@@ -206,10 +220,10 @@ def rows_over_prime_field(
         value, pull = jax.vjp(of_weights, w)
         return pull(u)[0], value
 
-    stacked = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct((batch, *leaf.shape), np.float64),
-        shapes_of((inputs, output)),
-    )
+    def stack(leaf: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((batch, *leaf.shape), np.float64)
+
+    stacked = jax.tree.map(stack, shapes_of((inputs, output)))
     rows = jax.vmap(row, in_axes=(None, 0, 0))
     return _recorded(rows, (weights, *stacked), [False, True, True])
 
@@ -225,8 +239,7 @@ def _recorded(
     recorder = Recorder()
     inputs = [recorder.input(leaf.shape) for leaf in leaves]
     outputs = [
-        recorder.unknown(value, None)
-        for value in read(recorder, jaxpr.jaxpr, jaxpr.consts, inputs)
+        recorder.unknown(value, None) for value in read(recorder, jaxpr.jaxpr, jaxpr.consts, inputs)
     ]
     by_leaf = [
         flag
@@ -234,6 +247,7 @@ def _recorded(
         for _ in jax.tree.leaves(example)
     ]
     return ModularFunction(
+        jaxpr,
         recorder,
         outputs[: results.num_leaves],
         outputs[results.num_leaves :] or outputs,

@@ -133,7 +133,8 @@ def _scatter_mul(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
             result[at] = setting.field.multiply(result[at], factors[turn])
         return result.reshape(x.shape)
 
-    return [recorder.emit(multiply, [operand, updates], operand.shape)]
+    degree = 1 + len(turns)
+    return [recorder.emit(multiply, [operand, updates], operand.shape, degree=degree)]
 
 
 def _turns(targets: np.ndarray) -> list[np.ndarray]:

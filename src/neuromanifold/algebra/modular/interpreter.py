@@ -20,9 +20,6 @@ from neuromanifold.errors import NotCoveredError
 
 RULES = ARITHMETIC | FORMAL | INDEXING | LINEAR_SYSTEMS | MASKS | WINDOWS
 
-SUPPORTED = frozenset(RULES) | frozenset(ARRANGEMENTS) | frozenset(CONTROL) | UNTOUCHED | {"iota"}
-"""The primitives that may depend on the arguments; of constants every primitive may be taken."""
-
 
 def read(
     recorder: Recorder, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]

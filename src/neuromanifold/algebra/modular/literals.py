@@ -112,7 +112,8 @@ def widen(values: np.ndarray) -> np.ndarray:
     """
 
     def meant(x: np.float32) -> float:
-        ulp = float(abs(np.spacing(x)))
+        with np.errstate(over="ignore"):
+            ulp = float(abs(np.spacing(x)))
         near = rational_near(float(x), ulp, HEIGHT_SINGLE) if np.isfinite(x) else None
         return float(x) if near is None else float(near)
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from jax.extend import source_info_util
 
-
 # The formal functions by the names of the primitives they stand for.
 _FORMAL = {"exp": "exp", "log": "log", "root": "sqrt", "erf": "erf", "turn": "cos"}
 

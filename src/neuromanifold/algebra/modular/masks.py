@@ -21,6 +21,7 @@ from neuromanifold.algebra.modular.recorder import (
 )
 from neuromanifold.errors import NotCoveredError
 
+
 def _undecidable(recorder: Recorder, equation: Any) -> NotCoveredError:
     return NotCoveredError(
         f"{recorder.where(equation)} compares values that depend on the arguments: the function is "
@@ -116,8 +117,7 @@ def _select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
     if all(isinstance(case, Known) for case in cases):
         return [Known(_choose(chosen, [case.array for case in cases if isinstance(case, Known)]))]
     operands = [
-        _chosen(recorder, equation, case, np.asarray(chosen == i))
-        for i, case in enumerate(cases)
+        _chosen(recorder, equation, case, np.asarray(chosen == i)) for i, case in enumerate(cases)
     ]
 
     def choose(*arrays: np.ndarray) -> np.ndarray:

@@ -89,9 +89,7 @@ class Source:
         """The leaves of all arguments; another attempt gives other samples."""
         given = iter(self.weights or ())
         leaves = []
-        for k, (shape, samples) in enumerate(
-            zip(function.shapes, function.samples, strict=True)
-        ):
+        for k, (shape, samples) in enumerate(zip(function.shapes, function.samples, strict=True)):
             again = f" attempt {attempt}" if samples and attempt >= 0 else ""
             if not samples and self.weights is not None:
                 leaves.append(next(given))
@@ -116,9 +114,7 @@ class Source:
 
     def elements(self, turn: int, relations: Relations) -> FormalElements:
         """The formal elements of one point."""
-        return FormalElements(
-            self.field, self.seed, f"obligations {turn} {self.label}", relations
-        )
+        return FormalElements(self.field, self.seed, f"obligations {turn} {self.label}", relations)
 
     def settled(self, function: ModularFunction, turn: int, relations: Relations) -> Settled:
         """One point at which all radicands are squares."""
@@ -369,10 +365,8 @@ def obligations(
     on_samples = formal_steps(function, samples=True)
     shifts: list[tuple[int, Dependent]] = []
     if on_samples:
-        columns, basis, others = _enough(
-            function, source, relations, on_samples, along_samples=True
-        )
-        checks += _independence(columns, basis, others, relations)
+        columns, basis, _ = _enough(function, source, relations, on_samples, along_samples=True)
+        checks += _independence(columns, basis, relations)
         shifts = _shifts(columns, relations)
     checks += _on_weights(function, source, relations, shifts)
     checks += _error_functions(function, relations)
@@ -385,11 +379,11 @@ def obligations(
 def _independence(
     columns: Columns,
     basis: Sequence[int],
-    others: dict[int, dict[int, float]],
     relations: Relations,
 ) -> list[Obligation]:
     """Columns that are no known combination of others have to be independent."""
-    first, checks = columns.first, []
+    first = columns.first
+    checks: list[Obligation] = []
     names = {False: "exponentials and logarithms", True: "sines and cosines"}
     if "log" not in columns.kinds:
         names[False] = "exponentials"
@@ -403,7 +397,6 @@ def _independence(
         if inside:
             count = len(inside) - len(known) - len(copies) + broken
             checks.append(Obligation(name, count, rank, len(known)))
-    del others
     return checks
 
 

@@ -1,4 +1,4 @@
-"""The function itself: calls inlined, loops unrolled, custom derivatives opened, gradients let flow.
+"""The function itself: calls inlined, loops unrolled, custom derivatives opened.
 
 What a program says about its derivative (`custom_jvp`, `custom_vjp`, `stop_gradient`) may differ
 from the derivative of what it computes, and a rank proves something about a function only if the
@@ -45,10 +45,11 @@ OpeningRule = Callable[["Opening", Any, Sequence[Any]], list[Any]]
 """From the equation and its operands, JAX or NumPy arrays, to the outputs."""
 
 
-def opened(f: Callable[..., Any]) -> Callable[..., Any]:
+def opened(f: Callable[..., Any], without: frozenset[str] = frozenset()) -> Callable[..., Any]:
     """The function that `f` computes, of the same arguments, made of rational and formal functions.
 
-    Its derivative is that of the function, whatever rule of its own `f` gives for it.
+    Its derivative is that of the function, whatever rule of its own `f` gives for it. Primitives
+    named in `without` are refused.
 
     >>> straight_through = lambda x: 2 * x + jax.lax.stop_gradient(x * x - 2 * x)
     >>> print(jax.grad(straight_through)(3.0), jax.grad(opened(straight_through))(3.0))
@@ -58,7 +59,7 @@ def opened(f: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
         jaxpr, structure = traced(f, shapes_of(args))
         arguments = [Traced(jnp.asarray(leaf)) for leaf in jax.tree.leaves(args)]
-        values = Opening().read(jaxpr.jaxpr, jaxpr.consts, arguments)
+        values = Opening(without).read(jaxpr.jaxpr, jaxpr.consts, arguments)
         return jax.tree.unflatten(structure, [jnp.asarray(value.array) for value in values])
 
     return function
@@ -67,7 +68,8 @@ def opened(f: Callable[..., Any]) -> Callable[..., Any]:
 class Opening:
     """Reads jaxprs equation by equation and does in JAX what each computes."""
 
-    def __init__(self) -> None:
+    def __init__(self, without: frozenset[str] = frozenset()) -> None:
+        self._without = without
         self.calls: list[Any] = []
         # Operands are kept, so that no other value can get the id of one that was met.
         self._met: dict[tuple[str, int], tuple[Any, list[Any]]] = {}
@@ -76,9 +78,7 @@ class Opening:
         """The primitive and the innermost line known to call it, for error texts."""
         return where_from(equation, *reversed(self.calls))
 
-    def read(
-        self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]
-    ) -> list[Value]:
+    def read(self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
         """The outputs of a jaxpr for these arguments."""
         values: dict[Any, Value] = {}
 
@@ -109,8 +109,14 @@ class Opening:
             return [Known(in_float64(result)) for result in folded(equation, known)]
         if name == "abs" and isinstance(operands[0], Traced) and operands[0].nonnegative:
             return operands
+        if name in self._without and not _is_whole_power(equation, operands):
+            raise NotCoveredError(
+                f"{self.where(equation)} cannot be evaluated over a prime field here: only "
+                "rational functions, exponentials and constant masks of the arguments can; write "
+                f"the function without `{name}`, or apply it to constants only"
+            )
         arrays = [operand.array for operand in operands]
-        with source_info_util.user_context(equation.source_info.traceback):
+        with source_info_util.user_context(self._origin(equation)):
             if name in OPENINGS:
                 outputs = OPENINGS[name](self, equation, arrays)
             else:
@@ -121,6 +127,14 @@ class Opening:
         )
         nonnegative = nonnegative or (name == "mul" and arrays[0] is arrays[1])
         return [Traced(output, nonnegative) for output in outputs]
+
+    def _origin(self, equation: Any) -> Any:
+        """The traceback with the user's line: JAX keeps none inside its own library functions."""
+        if self.calls and not source_info_util.summarize(equation.source_info):
+            for call in reversed(self.calls):
+                if source_info_util.summarize(call.source_info):
+                    return call.source_info.traceback
+        return equation.source_info.traceback
 
     def formal(self, kind: Kind, x: Any) -> list[Any]:
         """The formal function of an operand, one and the same each time."""
@@ -140,12 +154,14 @@ class Opening:
 
 
 # Converting between floats changes no value: everything is computed in exact numbers.
-_UNTOUCHED = frozenset({"copy", "copy_p", "optimization_barrier", "reduce_precision"})
+_UNTOUCHED = frozenset(
+    {"copy", "copy_p", "optimization_barrier", "reduce_precision", "stop_gradient"}
+)
 _POSITIVE = frozenset({"exp", "exp2", "logistic", "square", "cosh", "sqrt"})
 _KEEPS_SIGN = frozenset(
-    "add add_any mul div reduce_sum reduce_prod reduce_max max min cumsum dot_general "
-    "broadcast_in_dim reshape transpose squeeze concatenate slice select_and_gather_add "
-    "expand_dims rev".split()
+    {"add", "add_any", "broadcast_in_dim", "concatenate", "cumsum", "div", "dot_general", "max"}
+    | {"min", "mul", "reduce_max", "reduce_prod", "reduce_sum", "reshape", "rev", "slice"}
+    | {"squeeze", "transpose"}
 )
 
 
@@ -179,6 +195,12 @@ def _is_logaddexp(equation: Any) -> bool:
     return len(own) == 1 and str(own[0].params.get("call_jaxpr")) == str(
         equation.params["call_jaxpr"]
     )
+
+
+def _is_whole_power(equation: Any, operands: Sequence[Value]) -> bool:
+    if equation.primitive.name != "pow" or not isinstance(operands[1], Known):
+        return False
+    return bool(np.all(operands[1].array == np.rint(operands[1].array)))
 
 
 def _logaddexp(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
@@ -308,6 +330,8 @@ def _half_power(opening: Opening, base: Any, exponent: Fraction) -> Any:
 
 
 def _convert(opening: Opening, equation: Any, operands: Sequence[Any]) -> list[Any]:
+    if not jax.dtypes.issubdtype(equation.invars[0].aval.dtype, np.floating):
+        return [equation.primitive.bind(*operands, **_in_float64(equation.params))]
     if not jax.dtypes.issubdtype(equation.params["new_dtype"], np.floating):
         raise NotCoveredError(
             f"{opening.where(equation)} turns values that depend on the arguments into the type "
@@ -345,4 +369,15 @@ OPENINGS: dict[str, OpeningRule] = {
     "sqrt": _primary("root"),
     "tan": _tan,
     "tanh": _tanh,
+}
+
+# What the check of `exponents` does not know.
+BEYOND_EXPONENTIALS = frozenset(OPENINGS) - {
+    "convert_element_type",
+    "exp",
+    "expm1",
+    "formal",
+    "logistic",
+    "reduce_max",
+    "tanh",
 }

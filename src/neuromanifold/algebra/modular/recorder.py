@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from neuromanifold.algebra.modular.elements import Formal, FormalElements
+from neuromanifold.algebra.modular.elements import Formal
 from neuromanifold.algebra.modular.formal import Kind
 from neuromanifold.algebra.modular.literals import RationalArray, rational_array
 from neuromanifold.algebra.modular.location import where_from

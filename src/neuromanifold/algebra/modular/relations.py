@@ -69,6 +69,9 @@ class Relations:
         return Relations({**self.dependents, number: dependents})
 
 
+NO_RELATIONS = Relations()
+
+
 @dataclass(frozen=True, slots=True)
 class Sides:
     """What a run keeps of one formal step: a row for each sample, a column for each entry.

@@ -89,7 +89,9 @@ class _Segment:
     free: tuple[Formal, ...]
 
 
-def _segments(program: Program, roots: Sequence[Formal], others: Sequence[Formal]) -> list[_Segment]:
+def _segments(
+    program: Program, roots: Sequence[Formal], others: Sequence[Formal]
+) -> list[_Segment]:
     """A segment ends at each radicand, but one without free elements belongs to the one before."""
     place = {step.output: i for i, step in enumerate(program.steps)}
     segments: list[_Segment] = []

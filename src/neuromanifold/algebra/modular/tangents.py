@@ -108,9 +108,7 @@ class Step:
                 field.reduce(np.asarray(x + field.multiply(np.asarray(float(t)), dx)))
                 for x, dx in zip(operands, moved, strict=True)
             ]
-            total = total + field.multiply(
-                np.asarray(weight), self.operation(setting, *there)
-            )
+            total = total + field.multiply(np.asarray(weight), self.operation(setting, *there))
         return field.reduce(np.asarray(total))
 
 

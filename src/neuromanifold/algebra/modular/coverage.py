@@ -1,0 +1,25 @@
+"""What may depend on the arguments of a function, from the tables of rules themselves."""
+
+from neuromanifold.algebra.modular.arithmetic import ARITHMETIC
+from neuromanifold.algebra.modular.control import CONTROL
+from neuromanifold.algebra.modular.indexing import INDEXING
+from neuromanifold.algebra.modular.linear_systems import LINEAR_SYSTEMS
+from neuromanifold.algebra.modular.masks import MASKS
+from neuromanifold.algebra.modular.opening import OPENINGS
+from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
+from neuromanifold.algebra.modular.windows import WINDOWS
+
+COVERED: dict[str, frozenset[str]] = {
+    "field operations": frozenset(ARITHMETIC),
+    "formal functions, and what is rational in them": frozenset(OPENINGS)
+    - {"formal", "custom_jvp_call", "convert_element_type", "reduce_max"},
+    "rearrangements": frozenset(ARRANGEMENTS) | UNTOUCHED | {"iota"},
+    "positions that are constants": frozenset(INDEXING),
+    "windows": frozenset(WINDOWS),
+    "linear systems": frozenset(LINEAR_SYSTEMS),
+    "masks and maxima": frozenset(MASKS),
+    "calls and loops": frozenset(CONTROL),
+}
+"""The primitives that are covered, by the kind of rule; of constants every primitive is."""
+
+SUPPORTED = frozenset().union(*COVERED.values())
