@@ -1,0 +1,229 @@
+"""How a file's tensor holds tensors of the block: index moves only, so a round trip keeps all bits.
+
+A `Part` views the file's tensor in some shape, takes an index range of it, permutes the axes, and
+views the result in the block's shape. A `Slot` is one tensor of the file with all its parts.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.errors import FileFormatError
+
+Range = tuple[int, int, int]
+"""An axis of the view, and the first and last (exclusive) index that is taken of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tensor of the block inside one of the file.
+
+    Attributes:
+        name: its name in the block.
+        view: the shape in which the file's tensor is seen.
+        taken: the range that is taken, None for all of it.
+        order: the permutation of the view's axes, as for `transpose`.
+        shape: its shape in the block.
+    """
+
+    name: str
+    view: tuple[int, ...]
+    taken: Range | None
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def _index(self) -> tuple[slice, ...]:
+        index = [slice(None)] * len(self.view)
+        if self.taken is not None:
+            axis, first, last = self.taken
+            index[axis] = slice(first, last)
+        return tuple(index)
+
+    def split(self, stored: np.ndarray) -> np.ndarray:
+        """The block's tensor, out of the file's."""
+        return stored.reshape(self.view)[self._index()].transpose(self.order).reshape(self.shape)
+
+    def join(self, tensor: np.ndarray, stored: np.ndarray) -> None:
+        """Write the block's tensor into the file's."""
+        target = stored.reshape(self.view)[self._index()]
+        sizes = [target.shape[axis] for axis in self.order]
+        target[...] = tensor.reshape(sizes).transpose(np.argsort(self.order))
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One tensor of the file.
+
+    Attributes:
+        file: its name there.
+        shape: its shape there.
+        parts: what it holds.
+        copy: whether it only repeats what another slot holds (a stored tied head).
+    """
+
+    file: str
+    shape: tuple[int, ...]
+    parts: tuple[Part, ...]
+    copy: bool = False
+
+    def join(self, tensors: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The file's tensor, from the block's."""
+        dtype = tensors[self.parts[0].name].dtype
+        stored = np.empty(self.shape, dtype=dtype)
+        for part in self.parts:
+            part.join(tensors[part.name], stored)
+        return stored
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of models: how its configuration and its tensor names are read.
+
+    Names of the body of a model start with `@`, which stands for one of the prefixes.
+
+    Attributes:
+        name: the family.
+        model_types: the words for `model_type` in a configuration.
+        block: from the configuration and the shapes in the file (names with `@`) to the block.
+        slots: the tensors of the file for a block.
+        prefixes: what may stand before the names of the body.
+        buffers: endings of names that are constants, no parameters, and kept as they are.
+        outside: beginnings of names of parts outside the block (a pooler, another head).
+        aliases: endings of names, and other endings that old files have for them.
+    """
+
+    name: str
+    model_types: tuple[str, ...]
+    block: "Callable[[Settings, Mapping[str, tuple[int, ...]]], Block]"
+    slots: Callable[[Block], list[Slot]]
+    prefixes: tuple[str, ...] = ("",)
+    buffers: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+
+
+class Settings:
+    """A configuration that names the key it misses."""
+
+    def __init__(self, config: Mapping[str, object]) -> None:
+        self.config = config
+
+    def __contains__(self, key: str) -> bool:
+        return self.config.get(key) is not None
+
+    def whole(self, *keys: str, default: int | None = None) -> int:
+        """A whole number under the first of the keys that is there."""
+        value = self._value(keys, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise FileFormatError(
+                f"the configuration's {keys[0]} must be a whole number; got {value!r}"
+            )
+        return value
+
+    def real(self, *keys: str, default: float | None = None) -> float:
+        """A number under the first of the keys that is there."""
+        value = self._value(keys, default)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise FileFormatError(f"the configuration's {keys[0]} must be a number; got {value!r}")
+        return float(value)
+
+    def word(self, *keys: str, default: str | None = None) -> str:
+        """A word under the first of the keys that is there."""
+        value = self._value(keys, default)
+        if not isinstance(value, str):
+            raise FileFormatError(f"the configuration's {keys[0]} must be a word; got {value!r}")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        """Whether the key is set."""
+        value = self._value((key,), default)
+        if not isinstance(value, bool):
+            raise FileFormatError(
+                f"the configuration's {key} must be true or false; got {value!r}"
+            )
+        return value
+
+    def _value(self, keys: tuple[str, ...], default: object) -> object:
+        for key in keys:
+            if self.config.get(key) is not None:
+                return self.config[key]
+        if default is None:
+            raise FileFormatError(
+                f"the configuration has no {keys[0]!r}, which is needed; "
+                "add it to the model's config.json, or give a configuration with --config"
+            )
+        return default
+
+
+def plain(file: str, name: str, shape: tuple[int, ...], stored: tuple[int, ...] = ()) -> Slot:
+    """A tensor that is stored as the block has it, or in another shape with the same order."""
+    order = tuple(range(len(shape)))
+    return Slot(file, stored or shape, (Part(name, shape, None, order, shape),))
+
+
+def rows(file: str, name: str, shape: tuple[int, ...]) -> Slot:
+    """A map to heads: (heads…, size, width) stored as (heads · size, width), or its bias."""
+    stored = (prod(shape[:-1]), shape[-1]) if not name.endswith("bias") else (prod(shape),)
+    return plain(file, name, shape, stored)
+
+
+def from_heads(file: str, name: str, shape: tuple[int, ...]) -> Slot:
+    """The output map (G, R, d, v) stored as (d, G · R · v)."""
+    groups, sharing, d, v = shape
+    part = Part(name, (d, groups, sharing, v), None, (1, 2, 0, 3), shape)
+    return Slot(file, (d, groups * sharing * v), (part,))
+
+
+def stacked(file: str, parts: dict[str, tuple[int, ...]]) -> Slot:
+    """Maps (or biases) whose rows are stored one after another."""
+    bias = next(iter(parts)).endswith("bias")
+    counts = {name: prod(shape) if bias else prod(shape[:-1]) for name, shape in parts.items()}
+    total = sum(counts.values())
+    stored = (total,) if bias else (total, next(iter(parts.values()))[-1])
+    found, first = [], 0
+    for name, shape in parts.items():
+        taken = (0, first, first + counts[name])
+        found.append(Part(name, stored, taken, tuple(range(len(stored))), shape))
+        first += counts[name]
+    return Slot(file, stored, tuple(found))
+
+
+def transposed(slot: Slot) -> Slot:
+    """The same tensor stored (in, out): Conv1D.
+
+    Each part must see the stored (out, in) matrix through a view that splits the rows or columns
+    only; the new view has the column axes first.
+    """
+    parts = []
+    for part in slot.parts:
+        row_axes = _row_axes(part.view, slot.shape[0])
+        axes = len(part.view)
+        # Axis i of the old view is axis moved[i] of the new one.
+        moved = [(axis - row_axes) % axes for axis in range(axes)]
+        view = part.view[row_axes:] + part.view[:row_axes]
+        taken = part.taken and (moved[part.taken[0]], *part.taken[1:])
+        order = tuple(moved[axis] for axis in part.order)
+        parts.append(Part(part.name, view, taken, order, part.shape))
+    return Slot(slot.file, slot.shape[::-1], tuple(parts), slot.copy)
+
+
+def _row_axes(view: tuple[int, ...], count: int) -> int:
+    """How many leading axes of the view make up the rows."""
+    return next(n for n in range(1, len(view) + 1) if prod(view[:n]) == count)
+
+
+def interleaved(file: str, parts: dict[str, tuple[int, ...]], heads: int) -> Slot:
+    """Query, key and value (or their biases) stored head by head: rows (H, 3, size)."""
+    names = list(parts)
+    bias = names[0].endswith("bias")
+    first = parts[names[0]]
+    size, width = (first[-1], ()) if bias else (first[-2], (first[-1],))
+    view = (heads, len(names), size, *width)
+    order = tuple(range(len(view)))
+    found = tuple(
+        Part(name, view, (1, i, i + 1), order, parts[name]) for i, name in enumerate(names)
+    )
+    return Slot(file, (heads * len(names) * size, *width), found)

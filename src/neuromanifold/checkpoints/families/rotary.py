@@ -1,0 +1,67 @@
+"""The frequencies of rotary positions, from what a configuration says about them."""
+
+import math
+from collections.abc import Mapping
+
+from neuromanifold.checkpoints.block import Layout, Rotary
+from neuromanifold.checkpoints.families.layout import Settings
+from neuromanifold.errors import NotCoveredError
+
+
+def rotary(
+    settings: Settings, size: int, layout: Layout = "half", base: float = 10000.0
+) -> Rotary:
+    """Rotary positions on `size` coordinates, scaled as the configuration says."""
+    said = settings.config.get("rope_parameters") or settings.config.get("rope_scaling") or {}
+    scaling = Settings(said if isinstance(said, Mapping) else {})
+    theta = scaling.real("rope_theta", default=settings.real("rope_theta", "rotary_emb_base", default=base))
+    frequencies = [theta ** (-2 * i / size) for i in range(size // 2)]
+    kind, factor = scaling.word("rope_type", "type", default="default"), 1.0
+    if kind == "linear":
+        frequencies = [f / scaling.real("factor") for f in frequencies]
+    elif kind == "llama3":
+        frequencies = [_llama3(f, scaling) for f in frequencies]
+    elif kind == "yarn":
+        frequencies, factor = _yarn(frequencies, settings, scaling, theta, size)
+    elif kind != "default":
+        raise NotCoveredError(
+            f"rotary positions of type {kind!r} depend on the length of the text and are not one "
+            "function of the weights; default, linear, llama3 and yarn are covered"
+        )
+    return Rotary(size=size, layout=layout, frequencies=tuple(frequencies), factor=factor)
+
+
+def _llama3(frequency: float, scaling: Settings) -> float:
+    """High frequencies stay, low ones are divided, those between are interpolated."""
+    factor = scaling.real("factor")
+    low, high = scaling.real("low_freq_factor"), scaling.real("high_freq_factor")
+    context = scaling.real("original_max_position_embeddings")
+    length = 2 * math.pi / frequency
+    if length < context / high:
+        return frequency
+    if length > context / low:
+        return frequency / factor
+    smooth = (context / length - low) / (high - low)
+    return (1 - smooth) * frequency / factor + smooth * frequency
+
+
+def _yarn(
+    frequencies: list[float], settings: Settings, scaling: Settings, theta: float, size: int
+) -> tuple[list[float], float]:
+    """YaRN: a ramp between divided and kept frequencies, and a factor on cosine and sine."""
+    factor = scaling.real("factor")
+    context = scaling.real(
+        "original_max_position_embeddings",
+        default=float(settings.whole("max_position_embeddings")),
+    )
+
+    def plane(turns: float) -> float:
+        return size * math.log(context / (turns * 2 * math.pi)) / (2 * math.log(theta))
+
+    first = max(math.floor(plane(scaling.real("beta_fast", default=32.0))), 0)
+    last = min(math.ceil(plane(scaling.real("beta_slow", default=1.0))), size - 1)
+    width = max(last - first, 0.001)
+    ramp = [min(max((i - first) / width, 0.0), 1.0) for i in range(len(frequencies))]
+    scaled = [f / factor * r + f * (1 - r) for f, r in zip(frequencies, ramp, strict=True)]
+    plain = 0.1 * math.log(factor) + 1 if factor > 1 else 1.0
+    return scaled, scaling.real("attention_factor", default=plain)

@@ -1,0 +1,95 @@
+"""Values that several families read from a configuration in the same way."""
+
+from collections.abc import Mapping
+
+from neuromanifold.checkpoints.block import Activation, Head, Shapes
+from neuromanifold.checkpoints.families.layout import Part, Settings, Slot, plain
+from neuromanifold.errors import FileFormatError, NotCoveredError
+
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "relu2": "relu2",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+}
+
+
+def activation(settings: Settings, *keys: str, default: str | None = None) -> Activation:
+    """The activation under the first of these keys."""
+    word = settings.word(*keys, default=default)
+    if word not in _ACTIVATIONS:
+        raise NotCoveredError(
+            f"the activation {word!r} is not covered; those that are: {', '.join(_ACTIVATIONS)}"
+        )
+    return _ACTIVATIONS[word]
+
+
+def language_head(
+    settings: Settings,
+    shapes: Mapping[str, tuple[int, ...]],
+    rows: int,
+    *,
+    tied: bool,
+    file: str = "lm_head",
+    **fields: float | None,
+) -> Head:
+    """The head of a language model: tied or not as the configuration says (`tied` by default).
+
+    A file without a head is tied when the configuration says so, and otherwise ends with the hidden
+    states; whether a stored head that should be tied is equal to the token table is checked later,
+    when the values are read.
+    """
+    says_tied = settings.flag("tie_word_embeddings", tied)
+    stored = f"{file}.weight" in shapes
+    if not stored and not says_tied:
+        if f"{file}.bias" in shapes:
+            raise FileFormatError(
+                f"{file}.weight is missing, and tie_word_embeddings is false; "
+                "add the missing file, or set tie_word_embeddings to true"
+            )
+        return Head()
+    bias = f"{file}.bias" in shapes
+    kind = "tied" if says_tied else "untied"
+    return Head(kind=kind, rows=rows, bias=bias, **fields)  # type: ignore[arg-type]
+
+
+def head_slots(shapes: Shapes, table: str, width: int, file: str = "lm_head") -> list[Slot]:
+    """The slots of a language model's head, a stored copy of a tied table included."""
+    slots = []
+    if "unembedding" in shapes:
+        slots.append(plain(f"{file}.weight", "unembedding", shapes["unembedding"]))
+    elif table in shapes:
+        part = Part(table, shapes[table], None, (0, 1), shapes[table])
+        slots.append(Slot(f"{file}.weight", shapes[table], (part,), copy=True))
+    if "unembedding_bias" in shapes:
+        slots.append(plain(f"{file}.bias", "unembedding_bias", shapes["unembedding_bias"]))
+    return slots
+
+
+def norm_slots(shapes: Shapes, name: str, file: str, prefix: str = "") -> list[Slot]:
+    """Gain and shift of a norm, those that are there."""
+    slots = []
+    if name in shapes:
+        slots.append(plain(f"{file}.weight", prefix + name, shapes[name]))
+    if f"{name}_shift" in shapes:
+        slots.append(plain(f"{file}.bias", f"{prefix}{name}_shift", shapes[f"{name}_shift"]))
+    return slots
+
+
+def windows(settings: Settings, layers: int, *, every: bool) -> tuple[int | None, ...]:
+    """How many tokens back each layer sees."""
+    types = settings.config.get("layer_types")
+    if isinstance(types, list | tuple) and len(types) == layers:
+        if all(kind == "full_attention" for kind in types):
+            return ()
+        size = settings.whole("sliding_window")
+        return tuple(size if kind == "sliding_attention" else None for kind in types)
+    if "sliding_window" not in settings or not settings.flag("use_sliding_window", True):
+        return ()
+    size = settings.whole("sliding_window")
+    return tuple(size if every or layer % 2 == 0 else None for layer in range(layers))

@@ -1,0 +1,332 @@
+"""The stream and its tables: rotations, scales, the direction 1, and what can be exchanged."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.gauge.norms import readings
+from neuromanifold.checkpoints.gauge.part import (
+    GaugePart,
+    Readout,
+    Tensors,
+    gain,
+    layer_names,
+    off_diagonal,
+    stored_gain,
+)
+
+
+def writers(block: Block) -> dict[str, int]:
+    """The tensors of the layers that write to the stream, each with its axis in the stream."""
+    axes = {"output": 2, "output_bias": 0, "down": 0, "down_bias": 0}
+    return {
+        at + name: axis
+        for at in layer_names(block)
+        for name, axis in axes.items()
+        if name in block.layer_shapes
+    }
+
+
+def tables(block: Block) -> dict[str, int]:
+    """The tensors whose sum starts the stream, each with its axis there."""
+    axes = {"tokens": 1, "positions": 1, "types": 1, "patch": 0, "patch_bias": 0, "class_token": 0}
+    return {name: axis for name, axis in axes.items() if name in block.global_shapes}
+
+
+def _one_axes(block: Block) -> dict[str, int]:
+    """What may get a multiple of 1 in every column: written, and then seen only centred."""
+    if not block.centred or not (block.final_norm or block.placement == "post"):
+        return {}
+    found = writers(block) | tables(block)
+    if block.head.kind == "tied":
+        del found["tokens"]
+    return found
+
+
+def _one_shapes(block: Block, readout: Readout) -> Shapes:
+    return {
+        name: tuple(np.delete(block.shapes[name], axis).tolist())
+        for name, axis in _one_axes(block).items()
+    }
+
+
+def _one_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    """Everything written gets a multiple of 1 (stream-one)."""
+    moved = dict(weights)
+    for name, axis in _one_axes(block).items():
+        moved[name] = weights[name] + jnp.expand_dims(parameters[name], axis)
+    return moved
+
+
+def rotates(block: Block) -> bool:
+    """Whether the whole stream may be rotated."""
+    return (
+        block.placement in ("pre", "parallel", "parallel two")
+        and block.head.kind == "untied"
+        and block.final_norm
+        and not block.embed_norm
+    )
+
+
+def antisymmetric(block: Block, entries: Any, width: int) -> Any:
+    """An antisymmetric matrix, with A 1 = 0 where the norms subtract the mean."""
+    n = width - (1 if block.centred else 0)
+    upper = jnp.zeros((n, n)).at[np.triu_indices(n, 1)].set(entries)
+    A = upper - upper.T
+    if not block.centred:
+        return A
+    basis = np.vstack([np.eye(n), -np.ones((1, n))])  # its columns span the complement of 1
+    return basis @ A @ basis.T
+
+
+def cayley(A: Any) -> Any:
+    """The rotation (1 − A/2)^{-1} (1 + A/2): rational, and the identity at zero."""
+    one = jnp.eye(A.shape[0])
+    return jnp.linalg.solve(one - A / 2, one + A / 2)
+
+
+def rotate_reader(block: Block, weights: Tensors, moved: Tensors, norm: str, R: Any) -> Any:
+    """Move a norm's shift along with a rotation of what it normalises; the change for readers.
+
+    y = Γ n + β becomes Γ R n + β′, and W′ y′ = W y for W′ = W Γ Rᵀ Γ^{-1}, β′ = Γ R Γ^{-1} β.
+    """
+    gamma = gain(block, weights, norm)
+    if f"{norm}_shift" in weights:
+        moved[f"{norm}_shift"] = gamma * (R @ (weights[f"{norm}_shift"] / gamma))
+    return gamma[:, None] * R.T / gamma[None, :]
+
+
+def _rotation_shapes(block: Block, readout: Readout) -> Shapes:
+    n = off_diagonal(block)
+    return {"stream": (n * (n - 1) // 2,)} if rotates(block) else {}
+
+
+def rotate_stream(block: Block, R: Any, weights: Tensors) -> Tensors:
+    """The tensors after x → R x in the whole stream (stream-rotation)."""
+    moved = dict(weights)
+    for name, axis in (writers(block) | tables(block)).items():
+        turned = jnp.tensordot(R, weights[name], axes=(1, axis))
+        moved[name] = jnp.moveaxis(turned, 0, axis)
+    for r in readings(block):
+        change = rotate_reader(block, weights, moved, r.norm, R)
+        for reader in r.readers:
+            moved[r.at + reader] = jnp.asarray(weights[r.at + reader]) @ change
+    return moved
+
+
+def _rotation_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    R = cayley(antisymmetric(block, parameters["stream"], block.width))
+    return rotate_stream(block, R, weights)
+
+
+def _table_rotation_shapes(block: Block, readout: Readout) -> Shapes:
+    if block.embed_width is None or not block.embed_norm:
+        return {}
+    n = block.embed_width - (1 if block.centred else 0)
+    return {"tables": (n * (n - 1) // 2,)}
+
+
+def _table_rotation_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    """Tables behind a norm that only one linear map reads are rotated (stream-rotation)."""
+    moved, width = dict(weights), block.embed_width or block.width
+    R = cayley(antisymmetric(block, parameters["tables"], width))
+    for name in tables(block):
+        moved[name] = jnp.asarray(weights[name]) @ R.T
+    change = rotate_reader(block, weights, moved, "embed_norm", R)
+    moved["embed_map"] = jnp.asarray(weights["embed_map"]) @ change
+    return moved
+
+
+def _scaled(weights: Tensors, names: Any, factor: Any) -> Tensors:
+    return {name: weights[name] * factor for name in names if name in weights}
+
+
+def _stream_scale_shapes(block: Block, readout: Readout) -> Shapes:
+    if not block.final_norm or block.embed_norm or not tables(block):
+        return {}
+    return {"stream": ()}
+
+
+def _stream_scale_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    """x → λ x: every norm divides it out again (stream-scale)."""
+    factor = jnp.exp(parameters["stream"])
+    moved = weights | _scaled(weights, tables(block), factor)
+    if block.placement == "sandwich":
+        for at in layer_names(block):
+            for norm in (f"{at}attention_out_norm", f"{at}mlp_out_norm"):
+                moved[norm] = stored_gain(block, gain(block, weights, norm) * factor)
+    else:
+        moved |= _scaled(weights, writers(block), factor)
+    if block.head.kind == "tied":
+        moved["final_norm"] = stored_gain(block, gain(block, weights, "final_norm") / factor)
+        moved |= _scaled(weights, ["final_norm_shift"], 1 / factor)
+    return moved
+
+
+def _norm_scale_shapes(block: Block, readout: Readout) -> Shapes:
+    """Post-norm: each norm but the last, and the tables; sandwich: what each output norm reads."""
+    L = block.stored_layers
+    if block.placement == "sandwich":
+        return {"attention": (L,), "mlp": (L,)}
+    if block.placement != "post" or block.mlp is None:
+        return {}
+    last = 0 if block.shared else L - 1
+    shapes: Shapes = {"tables": ()} if block.embed_norm else {}
+    if block.embed_norm and block.embed_width is None:
+        shapes["embed_norm"] = ()
+    return shapes | {"attention": (L,)} | ({"mlp": (last,)} if last else {})
+
+
+def _norm_scale_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    """What an output norm reads times λ; post-norm: a norm times λ, its readers by λ (stream-scale)."""
+    moved = dict(weights)
+    if block.placement == "sandwich":
+        for layer, at in enumerate(layer_names(block)):
+            attention = jnp.exp(parameters["attention"][layer])
+            mlp = jnp.exp(parameters["mlp"][layer])
+            moved |= _scaled(weights, (f"{at}output", f"{at}output_bias"), attention)
+            moved |= _scaled(weights, (f"{at}down", f"{at}down_bias"), mlp)
+        return moved
+    if "tables" in parameters:
+        moved |= _scaled(moved, tables(block), jnp.exp(parameters["tables"]))
+    for norm, log in _post_scales(block, parameters):
+        factor = jnp.exp(log)
+        moved |= _scaled(moved, (norm, f"{norm}_shift"), factor)
+        reading = next(r for r in readings(block) if r.norm == norm and not r.alone)
+        moved |= _scaled(moved, [reading.at + reader for reader in reading.readers], 1 / factor)
+        wrote = ("output", "output_bias") if "query" in reading.readers else ("down", "down_bias")
+        moved |= _scaled(moved, [reading.at + name for name in wrote], factor)
+    return moved
+
+
+def _post_scales(block: Block, parameters: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    found = [("embed_norm", parameters["embed_norm"])] if "embed_norm" in parameters else []
+    for layer, at in enumerate(layer_names(block)):
+        found.append((f"{at}attention_norm", parameters["attention"][layer]))
+        if "mlp" in parameters and layer < block.stored_layers - 1:
+            found.append((f"{at}mlp_norm", parameters["mlp"][layer]))
+    return found
+
+
+def _exchange_shapes(block: Block, readout: Readout) -> Shapes:
+    """One exchange for each table beyond the first; none with a token table that is also the head."""
+    n = (block.embed_width or block.width) - (1 if block.centred else 0)
+    if block.patch is not None:
+        return {"patch": (n,), "class": (n,)}
+    others = [name for name, _ in block.tables if name != "tokens"]
+    if block.head.kind == "tied":
+        others = others[1:]
+    return {name: (n,) for name in others}
+
+
+def _exchange_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    """A vector moves from one table to another that is always added to it (tables)."""
+    moved, width = dict(weights), block.embed_width or block.width
+    full = {
+        name: jnp.concatenate([w, jnp.zeros(width - w.shape[0])]) for name, w in parameters.items()
+    }
+    if block.patch is not None:
+        moved["patch_bias"] = weights["patch_bias"] + full["patch"]
+        moved["class_token"] = weights["class_token"] + full["class"]
+        positions = jnp.asarray(weights["positions"])
+        moved["positions"] = positions.at[1:].add(-full["patch"]).at[0].add(-full["class"])
+        return moved
+    base = "positions" if block.head.kind == "tied" else "tokens"
+    for name, w in full.items():
+        moved[name] = moved[name] - w
+        moved[base] = moved[base] + w / (block.embed_scale if base == "tokens" else 1.0)
+    return moved
+
+
+def _tied_shapes(block: Block, readout: Readout) -> Shapes:
+    others = [name for name, _ in block.tables if name != "tokens"]
+    if block.head.kind != "tied" or not others or block.head.softcap is not None:
+        return {}
+    if readout == "probabilities":
+        return {"shift": (block.width,)}
+    return {"along": ()} if block.head.bias and block.centred else {}
+
+
+def _tied_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    """E → E + 1wᵀ, P → P − 1wᵀ: all logits get the same; for w = 1/γ a constant (tables)."""
+    other = next(name for name, _ in block.tables if name != "tokens")
+    moved = dict(weights)
+    if "shift" in parameters:
+        w = parameters["shift"]
+    else:
+        g = 1 / gain(block, weights, "final_norm")
+        w = parameters["along"] * g
+        if "final_norm_shift" in weights:
+            constant = block.head.scale * parameters["along"] * (g @ weights["final_norm_shift"])
+            moved["unembedding_bias"] = weights["unembedding_bias"] - constant
+    moved["tokens"] = weights["tokens"] + w
+    moved[other] = weights[other] - block.embed_scale * w
+    return moved
+
+
+def _unembedding_shapes(block: Block, readout: Readout) -> Shapes:
+    """The shift along 1 that probabilities do not see, less what centring has of it already."""
+    head = block.head
+    if readout != "probabilities" or head.kind == "none" or head.softcap is not None:
+        return {}
+    shapes: Shapes = {"bias": ()} if head.bias else {}
+    if head.kind == "untied":
+        counted = block.centred and (head.bias or (block.norm and not block.norm.shift))
+        shapes["rows"] = (block.width - (1 if counted else 0),)
+    return shapes
+
+
+def _unembedding_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    """W_U → W_U + 1wᵀ, b → b + c1 (unembedding-shift)."""
+    moved = dict(weights)
+    if "rows" in parameters:
+        w = parameters["rows"]
+        w = jnp.concatenate([w, jnp.zeros(block.width - w.shape[0])])
+        moved["unembedding"] = weights["unembedding"] + w
+    if "bias" in parameters:
+        moved["unembedding_bias"] = weights["unembedding_bias"] + parameters["bias"]
+    return moved
+
+
+def _parallel_shapes(block: Block, readout: Readout) -> Shapes:
+    both = "output_bias" in block.layer_shapes and "down_bias" in block.layer_shapes
+    if not block.is_parallel or not both:
+        return {}
+    return {"bias": (block.stored_layers, off_diagonal(block))}
+
+
+def _parallel_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    """b_O → b_O + δ, b_2 → b_2 − δ: both are added to the same stream (parallel-biases)."""
+    moved = dict(weights)
+    for layer, at in enumerate(layer_names(block)):
+        delta = parameters["bias"][layer]
+        delta = jnp.concatenate([delta, jnp.zeros(block.width - delta.shape[0])])
+        moved[f"{at}output_bias"] = weights[f"{at}output_bias"] + delta
+        moved[f"{at}down_bias"] = weights[f"{at}down_bias"] - delta
+    return moved
+
+
+PARTS = (
+    GaugePart("along 1", "stream-one", "1 a column written", _one_shapes, _one_act),
+    GaugePart("rotation", "stream-rotation", "n(n − 1)/2", _rotation_shapes, _rotation_act),
+    GaugePart(
+        "table rotation",
+        "stream-rotation",
+        "n(n − 1)/2",
+        _table_rotation_shapes,
+        _table_rotation_act,
+    ),
+    GaugePart("tables", "tables", "(k − 1)(d − ρ)", _exchange_shapes, _exchange_act),
+    GaugePart("tied tables", "tables", "d, or 1", _tied_shapes, _tied_act),
+    GaugePart("parallel biases", "parallel-biases", "d − ρ", _parallel_shapes, _parallel_act),
+    GaugePart("unembedding", "unembedding-shift", "d", _unembedding_shapes, _unembedding_act),
+    GaugePart(
+        "stream scale", "stream-scale", "1", _stream_scale_shapes, _stream_scale_act, True
+    ),
+    GaugePart(
+        "norm scales", "stream-scale", "1 a norm", _norm_scale_shapes, _norm_scale_act, True
+    ),
+)
