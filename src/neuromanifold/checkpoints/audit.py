@@ -1,0 +1,357 @@
+"""`audit`: the redundancy of a checkpoint part by part, and what its heads look like."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
+from neuromanifold.checkpoints.fold import Incoming, fold_layer, gains
+from neuromanifold.checkpoints.gauge.group import PARTS, has_eps, unmet
+from neuromanifold.checkpoints.gauge.part import Readout
+from neuromanifold.checkpoints.spectra import (
+    Spectrum,
+    product_distance,
+    product_spectrum,
+)
+
+KNOWN = "upper bound: theorem; equality: conjecture"
+
+
+@dataclass(frozen=True, slots=True)
+class PartCount:
+    """One part of the gauge group: its name, statement, formula and dimension."""
+
+    name: str
+    statement: str
+    formula: str
+    dimension: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRecord:
+    """One query head.
+
+    Attributes:
+        layer, head, group: where it is; `group` is its key and value head.
+        query_key: the spectrum of W_Qᵀ W_K, norms folded.
+        value_output: the spectrum of W_O W_V.
+        balance_query_key: the largest ratio between the sizes of a factor's singular directions and
+            those of the balanced factor of the same product, 1 when it is balanced.
+        balance_value_output: the same for value and output.
+    """
+
+    layer: int
+    head: int
+    group: int
+    query_key: Spectrum
+    value_output: Spectrum
+    balance_query_key: float
+    balance_value_output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """Parameters the function does not see, with the evidence."""
+
+    what: str
+    count: int
+    statement: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What a checkpoint holds, and how much of it its function sees.
+
+    Attributes:
+        model: the file or folder.
+        block: what its configuration says.
+        readout: `logits`, `probabilities`; hidden states when there is no head.
+        parameters: of the block; a tied head counts once.
+        parts: the parts of the gauge group with the dimension at generic weights.
+        eps_parts: what would be added if the norms' eps were zero.
+        unmet: why no total is claimed; empty when it is.
+        stabiliser: by how much rank-deficient heads make the orbit at these weights smaller.
+        heads: every head.
+        equal_heads: pairs of heads of a layer that are equal up to gauge, with their distance.
+        dead: dead parameters.
+        slow_planes: rotary planes that turn less than half a radian over the whole context.
+        outside: tensors that belong to parts outside the block.
+        remarks: what a reader should know.
+    """
+
+    model: str
+    block: Block
+    readout: str
+    parameters: int
+    parts: tuple[PartCount, ...]
+    eps_parts: tuple[PartCount, ...]
+    unmet: tuple[str, ...]
+    stabiliser: int
+    heads: tuple[HeadRecord, ...]
+    equal_heads: tuple[tuple[int, int, int, float], ...]
+    dead: tuple[Dead, ...]
+    slow_planes: int
+    outside: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def redundant(self) -> int | None:
+        """The dimension of the gauge group, None where the count is not covered."""
+        return None if self.unmet else sum(part.dimension for part in self.parts)
+
+    @property
+    def deficient(self) -> tuple[HeadRecord, ...]:
+        """The heads of smaller rank than they could have."""
+        return tuple(
+            head for head in self.heads if head.query_key.deficient or head.value_output.deficient
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as JSON."""
+        record = asdict(self)
+        record["block"] = self.block.to_dict()
+        record["equal_heads"] = [
+            {"layer": layer, "heads": [first, second], "distance": distance}
+            for layer, first, second, distance in self.equal_heads
+        ]
+        redundant = self.redundant
+        record["redundant"] = redundant
+        record["dimension"] = None if redundant is None else self.parameters - redundant
+        record["known"] = "not covered" if self.unmet else KNOWN
+        return record
+
+    def __str__(self) -> str:
+        redundant = self.redundant
+        if redundant is None:
+            return (
+                f"{self.model}: {self.parameters:,} parameters; the redundancy is not covered: "
+                f"{'; '.join(self.unmet)}."
+            )
+        share = 100 * redundant / self.parameters
+        return (
+            f"{self.model}: {redundant:,} of {self.parameters:,} parameters are redundant "
+            f"({share:.3f} %), which leaves at most {self.parameters - redundant:,} dimensions "
+            f"({KNOWN})."
+        )
+
+
+def audit(checkpoint: Checkpoint, readout: Readout = "logits") -> Audit:
+    """Count the redundancy of a checkpoint and look at every head, one layer in memory at a time."""
+    block = checkpoint.block
+    heads: list[HeadRecord] = []
+    equal: list[tuple[int, int, int, float]] = []
+    dead_keys = 0.0
+    stabiliser = 0
+    for layer, raw, folded in folded_layers(checkpoint):
+        eps = _eps(checkpoint, layer)
+        found = [_head(block, folded, layer, head, eps) for head in range(block.attention.heads)]
+        heads += found
+        equal += _equal_heads(block, folded, layer, found, eps)
+        stabiliser += _stabiliser(block, found)
+        if "key_bias" in raw:
+            dead_keys = max(dead_keys, float(np.abs(raw["key_bias"]).max()))
+    return Audit(
+        model=str(checkpoint.path),
+        block=block,
+        readout="hidden states" if block.head.kind == "none" else readout,
+        parameters=block.parameters,
+        parts=_counts(block, readout, eps=False),
+        eps_parts=_counts(block, readout, eps=True),
+        unmet=unmet(block),
+        stabiliser=stabiliser,
+        heads=tuple(heads),
+        equal_heads=tuple(equal),
+        dead=tuple(_dead(checkpoint, dead_keys)),
+        slow_planes=_slow_planes(checkpoint),
+        outside=checkpoint.found.outside,
+        remarks=(*checkpoint.remarks, *_remarks(block, readout)),
+    )
+
+
+def folded_layers(checkpoint: Checkpoint) -> Iterator[tuple[int, Float64Tensors, Float64Tensors]]:
+    """The stored layers, as they are and with their norms folded, one after another."""
+    block = checkpoint.block
+    for layer in range(block.stored_layers):
+        raw = checkpoint.layer(layer)
+        yield layer, raw, fold_layer(
+            block, raw, read_by(checkpoint, layer), last=layer == block.stored_layers - 1
+        )
+
+
+def read_by(checkpoint: Checkpoint, layer: int) -> Incoming | None:
+    """The norm whose output a layer reads, where norms follow the sum."""
+    block = checkpoint.block
+    if block.placement != "post" or (block.embed_width is not None and layer == 0):
+        return None
+    name = "embed_norm" if layer == 0 else f"layers.{layer - 1}.mlp_norm"
+    tensors = {name: checkpoint.tensor(name)}
+    shift = f"{name}_shift"
+    return Incoming(
+        gains(block, tensors, name), checkpoint.tensor(shift) if shift in block.shapes else None
+    )
+
+
+def _counts(block: Block, readout: Readout, *, eps: bool) -> tuple[PartCount, ...]:
+    return tuple(
+        PartCount(part.name, part.statement, part.formula, part.dimension(block, readout))
+        for part in PARTS
+        if part.dimension(block, readout) and eps == (part.without_eps and has_eps(block, part))
+    )
+
+
+def _eps(checkpoint: Checkpoint, layer: int) -> float:
+    """The coarsest precision in which the factors of a layer's heads are stored."""
+    names = ("query", "key", "value", "output")
+    return max(float(precision(checkpoint.dtype(f"layers.{layer}.{name}"))) for name in names)
+
+
+def precision(dtype: np.dtype) -> float:
+    """The distance from 1 to the next number of a dtype."""
+    if dtype.name == "bfloat16":
+        return 2.0**-7
+    return float(np.finfo(dtype).eps)
+
+
+def head_factors(block: Block, folded: Float64Tensors, head: int) -> dict[str, np.ndarray]:
+    """The factors of a head: query (k, d), key (k, d), value (v, d), output (v, d)."""
+    g, r = divmod(head, block.attention.sharing)
+    query, key = folded["query"][g, r], folded["key"][g]
+    if block.attention.qk_norm is not None:
+        offset = block.attention.qk_norm_offset
+        query = (folded["query_norm"] + offset)[:, None] * query
+        key = (folded["key_norm"] + offset)[:, None] * key
+    return {
+        "query": query,
+        "key": key,
+        "value": folded["value"][g],
+        "output": folded["output"][g, r].T,
+    }
+
+
+def _head(
+    block: Block, folded: Float64Tensors, layer: int, head: int, eps: float
+) -> HeadRecord:
+    f = head_factors(block, folded, head)
+    qk = product_spectrum(f["query"], f["key"], eps)
+    ov = product_spectrum(f["output"], f["value"], eps)
+    return HeadRecord(
+        layer=layer,
+        head=head,
+        group=head // block.attention.sharing,
+        query_key=qk,
+        value_output=ov,
+        balance_query_key=_balance(f["query"], f["key"], qk),
+        balance_value_output=_balance(f["output"], f["value"], ov),
+    )
+
+
+def _balance(left: np.ndarray, right: np.ndarray, product: Spectrum) -> float:
+    """How far two factors are from balanced: ‖L‖²_F + ‖R‖²_F over twice the sum of the σ_i.
+
+    The sum of squares is smallest, twice the nuclear norm of the product, exactly when the factors
+    are balanced; the square root of the ratio is the root mean square of their stretching.
+    """
+    least = 2 * sum(product.values)
+    size = float(np.sum(left**2) + np.sum(right**2))
+    return float(np.sqrt(size / least)) if least > 0 else float("inf") if size > 0 else 1.0
+
+
+def _equal_heads(
+    block: Block, folded: Float64Tensors, layer: int, found: list[HeadRecord], eps: float
+) -> list[tuple[int, int, int, float]]:
+    """Pairs of heads whose query–key and value–output products agree to rounding.
+
+    Products with different singular values differ, so only pairs that agree there are compared.
+    """
+    pairs = []
+    spectra = [(np.array(h.query_key.values), np.array(h.value_output.values)) for h in found]
+    for j, (qk, ov) in enumerate(spectra):
+        for i in range(j):
+            near = all(
+                np.linalg.norm(x - y) <= 64 * eps * np.linalg.norm(y)
+                for x, y in zip(spectra[i], (qk, ov), strict=True)
+            )
+            if not near:
+                continue
+            f, g = head_factors(block, folded, i), head_factors(block, folded, j)
+            distance = max(
+                product_distance(f["query"], f["key"], g["query"], g["key"])
+                / max(float(np.linalg.norm(qk)), 1e-300),
+                product_distance(f["output"], f["value"], g["output"], g["value"])
+                / max(float(np.linalg.norm(ov)), 1e-300),
+            )
+            if distance <= 64 * eps and qk[0] > 0:
+                pairs.append((layer, i, j, distance))
+    return pairs
+
+
+def _stabiliser(block: Block, heads: list[HeadRecord]) -> int:
+    """The dimension of what moves nothing: (n − rank)² for a pair of factors of size n.
+
+    The tangent X of GL_n fixes (L, R) when X R = 0 and Xᵀ L = 0; for one head to a group and factors
+    whose ranks are that of their product these are (n − rank)² dimensions. Groups with several
+    heads take the largest rank among them.
+    """
+    a, total = block.attention, 0
+    for g in range(a.groups):
+        group = [h for h in heads if h.group == g]
+        ranks = [h.value_output.rank for h in group if h.value_output.rank is not None]
+        if ranks:
+            total += (a.value_size - max(ranks)) ** 2
+        ranks = [h.query_key.rank for h in group if h.query_key.rank is not None]
+        if ranks and a.rotary is None and a.qk_norm is None:
+            total += (a.key_size - max(ranks)) ** 2
+    return total
+
+
+def _dead(checkpoint: Checkpoint, largest_key_bias: float) -> Iterator[Dead]:
+    block, a = checkpoint.block, checkpoint.block.attention
+    if a.key_bias and a.constants_die and a.key_size > a.rotated:
+        count = block.stored_layers * a.groups * (a.key_size - a.rotated)
+        yield Dead(
+            "key biases",
+            count,
+            "dead-key-bias",
+            f"they add a constant to all scores of a query; the largest is {largest_key_bias:.3g}",
+        )
+    if block.position_offset:
+        yield Dead(
+            "position rows",
+            block.position_offset * block.width,
+            "tables",
+            f"positions start at row {block.position_offset}",
+        )
+    for name, _ in block.tables:
+        table = checkpoint.stored(name)
+        empty = int(np.sum(~np.any(table != 0, axis=1)))
+        if empty:
+            yield Dead(f"rows of {name}", 0, "tables", f"{empty} rows are zero: perhaps never used")
+
+
+def _slow_planes(checkpoint: Checkpoint) -> int:
+    rotary = checkpoint.block.attention.rotary
+    context = checkpoint.model.config.get("max_position_embeddings")
+    if rotary is None or not isinstance(context, int):
+        return 0
+    return sum(frequency * context < 0.5 for frequency in rotary.frequencies)
+
+
+def _remarks(block: Block, readout: Readout) -> list[str]:
+    remarks = []
+    if block.attention.qk_norm is not None:
+        remarks.append("queries and keys are normalised: their spectra are those of the maps only")
+    if block.head.kind == "tied":
+        remarks.append("the head is the token table: the stream cannot be rotated (tied-rotation)")
+    if readout == "probabilities" and block.head.kind == "none":
+        remarks.append("there is no head: the hidden states were read instead of probabilities")
+    return remarks
+
+
+def without_eps(block: Block) -> Block:
+    """The block with norms whose eps is zero."""
+    norm = None if block.norm is None else replace(block.norm, eps=0.0)
+    return replace(block, norm=norm, attention=replace(block.attention, qk_norm_eps=0.0))

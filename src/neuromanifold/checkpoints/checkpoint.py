@@ -1,0 +1,160 @@
+"""`Checkpoint`: a model in a file, read as the tensors of a block, one layer at a time."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.families.layout import Part, Slot
+from neuromanifold.checkpoints.families.registry import Match, family_of, match
+from neuromanifold.checkpoints.reading import Model, open_model
+from neuromanifold.checkpoints.writing import write_model
+from neuromanifold.errors import ArgumentError, FileFormatError
+
+Float64Tensors = dict[str, np.ndarray]
+_HEAD_KEYS = ("num_attention_heads", "n_head", "num_heads")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model whose every tensor has its place in a block.
+
+    Attributes:
+        model: the files.
+        found: the block and where its tensors lie.
+        remarks: what a reader of any answer should know.
+    """
+
+    model: Model = field(repr=False)
+    found: Match = field(repr=False)
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """Where the model lies."""
+        return self.model.path
+
+    @property
+    def block(self) -> Block:
+        """What the configuration says."""
+        return self.found.block
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[Slot, Part]]:
+        return {
+            part.name: (slot, part)
+            for slot in self.found.slots
+            if not slot.copy
+            for part in slot.parts
+        }
+
+    def stored(self, name: str) -> np.ndarray:
+        """A tensor of the block in the dtype of the file."""
+        slot, part = self._places[name]
+        return part.split(self.model.tensor(slot.file))
+
+    def dtype(self, name: str) -> np.dtype:
+        """The dtype in which a tensor of the block is stored."""
+        return self.model.dtype(self._places[name][0].file)
+
+    def file_name(self, name: str) -> str:
+        """The tensor of the file that holds a tensor of the block."""
+        return self._places[name][0].file
+
+    def tensor(self, name: str) -> np.ndarray:
+        """A tensor of the block in float64."""
+        return self.stored(name).astype(np.float64)
+
+    def layer(self, layer: int) -> Float64Tensors:
+        """The tensors of one layer in float64, by their names inside a layer."""
+        at = 0 if self.block.shared else layer
+        return {name: self.tensor(f"layers.{at}.{name}") for name in self.block.layer_shapes}
+
+    def outer(self) -> Float64Tensors:
+        """The tensors outside the layers in float64."""
+        return {name: self.tensor(name) for name in self.block.global_shapes}
+
+    def weights(self) -> Float64Tensors:
+        """All tensors in float64: for small models."""
+        return {name: self.tensor(name) for name in self.block.shapes}
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters of the block, a tied head counted once."""
+        return self.block.parameters
+
+    def write(
+        self,
+        path: str | Path,
+        tensor: Callable[[str], np.ndarray] | Mapping[str, np.ndarray],
+        *,
+        dtype: np.dtype | None = None,
+        force: bool = False,
+    ) -> None:
+        """Write the model with other tensors of the block, in its own names and layout.
+
+        Args:
+            path: the safetensors file.
+            tensor: the new tensor of each name in the block, asked for when its turn comes.
+            dtype: of all floating-point tensors, instead of the stored ones.
+            force: replace an existing file.
+        """
+        get = tensor.__getitem__ if isinstance(tensor, Mapping) else tensor
+
+        def joined(slot: Slot) -> Callable[[], np.ndarray]:
+            return lambda: slot.join({part.name: np.asarray(get(part.name)) for part in slot.parts})
+
+        changed = {slot.file: joined(slot) for slot in self.found.slots}
+        write_model(self.model, path, changed, dtype=dtype, force=force)
+
+
+def open_checkpoint(
+    path: str | Path,
+    *,
+    config: str | Path | Mapping[str, object] | None = None,
+    heads: int | None = None,
+    family: str | Path | None = None,
+) -> Checkpoint:
+    """Open a model: a folder, safetensors (shards too), a PyTorch file, or GGUF.
+
+    Args:
+        path: the folder or file; nothing is downloaded.
+        config: a configuration, when none lies beside the weights.
+        heads: the number of query heads, when the configuration does not say.
+        family: a file that describes a model of no known family.
+    """
+    model = open_model(path, config)
+    if heads is not None:
+        model = Model(model.path, model.contents, _with_heads(model.config, heads), model.notes)
+    found = match(model, family_of(model, None if family is None else Path(family)))
+    return Checkpoint(model, found, (*model.notes, *_tied_remarks(model, found)))
+
+
+def _with_heads(config: Mapping[str, object], heads: int) -> dict[str, object]:
+    if heads < 1:
+        raise ArgumentError(f"--heads must be a positive whole number; got {heads}")
+    said = {config[key] for key in _HEAD_KEYS if config.get(key) is not None}
+    if said and said != {heads}:
+        raise ArgumentError(f"--heads {heads}, and the configuration says {said.pop()}; drop one")
+    return {**config, **dict.fromkeys(_HEAD_KEYS, heads)}
+
+
+def _tied_remarks(model: Model, found: Match) -> list[str]:
+    """Check that stored copies are copies: tied is decided by values, then by the configuration."""
+    sources = {part.name: slot for slot in found.slots if not slot.copy for part in slot.parts}
+    for slot in found.slots:
+        source = sources[slot.parts[0].name].file
+        if slot.copy and not np.array_equal(model.tensor(slot.file), model.tensor(source)):
+            raise FileFormatError(
+                f"{model.path}: the configuration ties {slot.file} to {source}, and their values "
+                "differ; set tie_word_embeddings to false if the head is meant to be its own"
+            )
+    heads = [slot for slot in found.slots if slot.parts[0].name == "unembedding"]
+    tokens = [slot for slot in found.slots if slot.parts[0].name == "tokens" and not slot.copy]
+    if heads and tokens and heads[0].shape == tokens[0].shape:
+        if np.array_equal(model.tensor(heads[0].file), model.tensor(tokens[0].file)):
+            return [f"{heads[0].file} equals {tokens[0].file}, and the configuration unties them"]
+    return []

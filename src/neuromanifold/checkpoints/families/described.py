@@ -1,0 +1,92 @@
+"""A model of no known family, described in a file: its block, and where its tensors are.
+
+The file is JSON with the fields `block` (as `Block.to_dict` gives it), `tensors` (a list of entries
+`{"file": name, "holds": [block names], "layout": "rows" | "per head", "transposed": bool}`, with
+`{L}` for the number of a layer in both names) and optionally `buffers` and `outside` (lists of
+endings, and of beginnings, of names that are kept as they are).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.families.layout import (
+    Family,
+    Settings,
+    Slot,
+    from_heads,
+    interleaved,
+    plain,
+    rows,
+    stacked,
+    transposed,
+)
+from neuromanifold.checkpoints.readers.json_object import read_json
+from neuromanifold.errors import FileFormatError
+
+
+def described_family(path: Path) -> Family:
+    """The family a file describes."""
+    record = read_json(path)
+    for key in ("block", "tensors"):
+        if key not in record:
+            raise FileFormatError(f"{path} has no {key!r}; a described family needs block and tensors")
+    block = Block.from_dict(record["block"])  # type: ignore[arg-type]
+    entries = record["tensors"]
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        raise FileFormatError(f"{path}: tensors must be a list of records")
+
+    def slots(block: Block) -> list[Slot]:
+        return [slot for entry in entries for slot in _entry_slots(path, block, entry)]
+
+    def block_of(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
+        return block
+
+    def words(key: str) -> tuple[str, ...]:
+        value = record.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise FileFormatError(f"{path}: {key} must be a list of words")
+        return tuple(value)
+
+    return Family(
+        name=block.family,
+        model_types=(),
+        block=block_of,
+        slots=slots,
+        buffers=words("buffers"),
+        outside=words("outside"),
+    )
+
+
+def _entry_slots(path: Path, block: Block, entry: Mapping[str, object]) -> list[Slot]:
+    file, holds = entry.get("file"), entry.get("holds")
+    if not isinstance(file, str) or not isinstance(holds, list) or not holds:
+        raise FileFormatError(f"{path}: an entry of tensors needs file and holds; got {entry}")
+    names = [str(name) for name in holds]
+    layers = range(block.stored_layers) if "{L}" in file else (None,)
+    found = []
+    for layer in layers:
+        at = (lambda text: text) if layer is None else (lambda text, n=layer: text.replace("{L}", str(n)))
+        held = [at(name) for name in names]
+        unknown = [name for name in held if name not in block.shapes]
+        if unknown:
+            raise FileFormatError(
+                f"{path}: the block has no tensor {unknown[0]}; "
+                f"it has {', '.join(list(block.shapes)[:6])}, …"
+            )
+        slot = _slot(at(file), {name: block.shapes[name] for name in held}, entry, block)
+        found.append(transposed(slot) if entry.get("transposed") else slot)
+    return found
+
+
+def _slot(file: str, held: Shapes, entry: Mapping[str, object], block: Block) -> Slot:
+    name, shape = next(iter(held.items()))
+    if entry.get("layout", "rows") == "per head":
+        return interleaved(file, held, block.attention.heads)
+    if len(held) > 1:
+        return stacked(file, held)
+    last = name.split(".")[-1]
+    if last == "output":
+        return from_heads(file, name, shape)
+    heads = ("query", "key", "value", "query_bias", "key_bias", "value_bias")
+    return rows(file, name, shape) if last in heads else plain(file, name, shape)

@@ -1,0 +1,85 @@
+"""GGUF's own names, for the architectures llama and qwen2; llama's queries and keys are interleaved."""
+
+from collections.abc import Mapping
+
+from neuromanifold.checkpoints.block import Attention, Block, Head, Layout, Mlp, Norm
+from neuromanifold.checkpoints.families.layout import Family, Settings, Slot, from_heads, plain, rows
+from neuromanifold.checkpoints.families.rotary import rotary
+from neuromanifold.checkpoints.families.settings import norm_slots
+from neuromanifold.errors import NotCoveredError
+
+_LAYOUTS: dict[str, Layout] = {"llama": "interleaved", "qwen2": "half"}
+
+
+def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
+    """The block of GGUF metadata."""
+    word = settings.word("general.architecture")
+    if word not in _LAYOUTS:
+        raise NotCoveredError(
+            f"GGUF of architecture {word!r} is not covered, only {', '.join(_LAYOUTS)}; convert it "
+            "back to safetensors, or describe it with --family FILE"
+        )
+    if "rope_freqs.weight" in shapes:
+        raise NotCoveredError("GGUF with scaled rotary frequencies (rope_freqs) is not covered")
+    d, heads = settings.whole(f"{word}.embedding_length"), settings.whole(f"{word}.attention.head_count")
+    size = settings.whole(f"{word}.attention.key_length", default=d // heads)
+    vocabulary = shapes.get("token_embd.weight", (0,))[0]
+    turning = Settings({"rope_theta": settings.real(f"{word}.rope.freq_base", default=10000.0)})
+    bias = {n: f"blk.0.attn_{n}.bias" in shapes for n in ("q", "k", "v", "output")}
+    untied = "output.weight" in shapes
+    return Block(
+        family="gguf",
+        width=d,
+        layers=settings.whole(f"{word}.block_count"),
+        attention=Attention(
+            heads=heads,
+            groups=settings.whole(f"{word}.attention.head_count_kv", default=heads),
+            key_size=size,
+            value_size=settings.whole(f"{word}.attention.value_length", default=size),
+            query_bias=bias["q"],
+            key_bias=bias["k"],
+            value_bias=bias["v"],
+            output_bias=bias["output"],
+            rotary=rotary(
+                turning,
+                settings.whole(f"{word}.rope.dimension_count", default=size),
+                _LAYOUTS[word],
+            ),
+            scale=size**-0.5,
+        ),
+        mlp=Mlp(
+            size=settings.whole(f"{word}.feed_forward_length"), activation="silu", gated=True
+        ),
+        norm=Norm(kind="rms", eps=settings.real(f"{word}.attention.layer_norm_rms_epsilon")),
+        final_norm=True,
+        tables=(("tokens", vocabulary),),
+        head=Head(kind="untied" if untied else "tied", rows=vocabulary),
+    )
+
+
+def slots(block: Block) -> list[Slot]:
+    """The tensors of a GGUF file."""
+    outer, inner = block.global_shapes, block.layer_shapes
+    found = [
+        plain("token_embd.weight", "tokens", outer["tokens"]),
+        *norm_slots(outer, "final_norm", "output_norm"),
+    ]
+    if "unembedding" in outer:
+        found.append(plain("output.weight", "unembedding", outer["unembedding"]))
+    for layer in range(block.layers):
+        at, of = f"blk.{layer}", f"layers.{layer}."
+        found.append(from_heads(f"{at}.attn_output.weight", f"{of}output", inner["output"]))
+        for name in ("query", "key", "value"):
+            file = f"{at}.attn_{name[0]}"
+            found.append(rows(f"{file}.weight", of + name, inner[name]))
+            if f"{name}_bias" in inner:
+                found.append(rows(f"{file}.bias", f"{of}{name}_bias", inner[f"{name}_bias"]))
+        found += [
+            *(plain(f"{at}.ffn_{n}.weight", of + n, inner[n]) for n in ("gate", "up", "down")),
+            *norm_slots(inner, "attention_norm", f"{at}.attn_norm", of),
+            *norm_slots(inner, "mlp_norm", f"{at}.ffn_norm", of),
+        ]
+    return found
+
+
+FAMILY = Family(name="gguf", model_types=(), block=block, slots=slots)

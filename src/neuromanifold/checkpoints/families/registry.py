@@ -1,0 +1,123 @@
+"""Which family a model belongs to, and the match of its tensors with the family's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.families import bert, gguf, gpt2, llama, neox, phi, t5, vit
+from neuromanifold.checkpoints.families.described import described_family
+from neuromanifold.checkpoints.families.layout import Family, Settings, Slot
+from neuromanifold.checkpoints.reading import Model
+from neuromanifold.errors import FileFormatError, NotCoveredError
+
+FAMILIES: tuple[Family, ...] = (
+    gpt2.FAMILY,
+    bert.BERT,
+    bert.ALBERT,
+    vit.FAMILY,
+    neox.FAMILY,
+    llama.LLAMA,
+    llama.GEMMA2,
+    llama.PHI3,
+    phi.FAMILY,
+    t5.FAMILY,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A model's tensors, all accounted for.
+
+    Attributes:
+        block: what the configuration says.
+        slots: the tensors of the file that hold tensors of the block.
+        buffers: names of constants that are no parameters.
+        outside: names of parts outside the block.
+    """
+
+    block: Block
+    slots: tuple[Slot, ...]
+    buffers: tuple[str, ...]
+    outside: tuple[str, ...]
+
+
+def family_of(model: Model, description: Path | None = None) -> Family:
+    """The family of a model, from its configuration or from a description."""
+    if description is not None:
+        return described_family(description)
+    if model.format == "gguf":
+        return gguf.FAMILY
+    word = model.config.get("model_type")
+    for family in FAMILIES:
+        if word in family.model_types:
+            return family
+    known = ", ".join(word for family in FAMILIES for word in family.model_types)
+    if word is None:
+        raise FileFormatError(
+            f"{model.path} comes without a configuration that names its model_type; "
+            f"give one with --config (known: {known}), or describe the model with --family FILE"
+        )
+    raise NotCoveredError(
+        f"models of type {word!r} are not known (known: {known}); the file has "
+        f"{', '.join(model.names[:3])}, …: describe them with --family FILE"
+    )
+
+
+def match(model: Model, family: Family) -> Match:
+    """The block of a model and its tensors, every one accounted for or refused by name."""
+    shapes = {name: model.shape(name) for name in model.names}
+    prefix = _prefix(family, shapes)
+    marked = _marked(family, shapes, prefix)
+    block = family.block(Settings(model.config), marked)
+    named = {_renamed(slot.file, prefix, family, shapes): slot for slot in family.slots(block)}
+    found = tuple(replace(slot, file=name) for name, slot in named.items() if name in shapes)
+    for name, slot in named.items():
+        if name not in shapes and not slot.copy:
+            raise FileFormatError(
+                f"{model.path} has no tensor {name}, which a model of type {family.name} with "
+                "this configuration needs; a shard or a part of the file is missing"
+            )
+        if name in shapes and shapes[name] != slot.shape:
+            raise FileFormatError(
+                f"{model.path}: {name} has shape {shapes[name]}, and the configuration asks for "
+                f"{slot.shape}; the configuration belongs to another model"
+            )
+    rest = [name for name in shapes if name not in named]
+    buffers = [name for name in rest if any(name.endswith(end) for end in family.buffers)]
+    outside = [name for name in rest if name not in buffers and _outside(family, name, prefix)]
+    strange = [name for name in rest if name not in buffers and name not in outside]
+    if strange:
+        raise FileFormatError(
+            f"{model.path}: {strange[0]} {shapes[strange[0]]} is no tensor of a model of type "
+            f"{family.name} with this configuration ({len(strange)} such); correct the "
+            "configuration, or describe the model with --family FILE"
+        )
+    return Match(block, found, tuple(buffers), tuple(outside))
+
+
+def _prefix(family: Family, shapes: Mapping[str, object]) -> str:
+    return next(p for p in family.prefixes if any(name.startswith(p) for name in shapes))
+
+
+def _marked(
+    family: Family, shapes: Mapping[str, tuple[int, ...]], prefix: str
+) -> dict[str, tuple[int, ...]]:
+    """The shapes with `@` for the prefix; without a prefix every name stands in both forms."""
+    if prefix:
+        return {n.replace(prefix, "@", 1) if n.startswith(prefix) else n: s for n, s in shapes.items()}
+    return {**shapes, **{f"@{name}": shape for name, shape in shapes.items()}}
+
+
+def _renamed(name: str, prefix: str, family: Family, shapes: Mapping[str, object]) -> str:
+    name = name.replace("@", prefix, 1) if name.startswith("@") else name
+    for ending, other in family.aliases:
+        if name not in shapes and name.endswith(ending):
+            old = name.removesuffix(ending) + other
+            name = old if old in shapes else name
+    return name
+
+
+def _outside(family: Family, name: str, prefix: str) -> bool:
+    bare = name.removeprefix(prefix)
+    return any(bare.startswith(word) or name.startswith(word) for word in family.outside)

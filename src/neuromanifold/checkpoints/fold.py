@@ -1,0 +1,216 @@
+"""Gauge fixing that needs no choice of frame: norms folded, dead parameters zero, means removed.
+
+The result is again tensors of the block, with the same function (norm-absorption,
+layernorm-centring, dead-key-bias, value-bias, stream-one, tables, score-table):
+
+- a norm that only linear maps read has gain one and no shift; its gain is in the readers' columns,
+  its shift in their biases. Rows that no bias serves keep their constant as a multiple of 1ᵀ, which
+  the shift 1/d reads;
+- after layer norms readers are orthogonal to the direction that centring removes;
+- key biases are zero where softmax does not see them, value biases are in the output bias;
+- what is written is centred where norms subtract the mean; tables beyond the first have mean zero;
+- norms after the sum keep their gain, and lose their shift to the biases behind them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.gauge.attention import absorbing_bias
+
+Float64Tensors = dict[str, np.ndarray]
+_READERS = {"attention_norm": ("query", "key", "value"), "mlp_norm": ("up", "gate")}
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """The norm whose output a layer reads and carries on, in blocks with norms after the sum."""
+
+    gain: np.ndarray
+    shift: np.ndarray | None
+
+
+def gains(block: Block, tensors: Mapping[str, np.ndarray], norm: str) -> np.ndarray:
+    """The gain of a norm, which is not always what is stored."""
+    return tensors[norm] + (0.0 if block.norm is None else block.norm.offset)
+
+
+def incoming(block: Block, outer: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray] | None) -> Incoming | None:
+    """What a layer reads after the sum: the last norm of the layer before it, or the tables'."""
+    if block.placement != "post" or (before is None and block.embed_width is not None):
+        return None
+    tensors, name = (outer, "embed_norm") if before is None else (before, "mlp_norm")
+    return Incoming(gains(block, tensors, name), tensors.get(f"{name}_shift"))
+
+
+def fold_layer(
+    block: Block, tensors: Float64Tensors, reads: Incoming | None = None, *, last: bool = False
+) -> Float64Tensors:
+    """A layer with its norms folded and its dead parameters zero.
+
+    Args:
+        block: what the tensors mean.
+        tensors: of the layer, by their names inside it, in float64.
+        reads: what the layer reads, when norms follow the sum.
+        last: whether the norm at the end of the layer is seen, so that its shift stays.
+    """
+    folded = dict(tensors)
+    if block.norm is not None and block.placement == "post":
+        _fold_post(block, folded, reads, last)
+    elif block.norm is not None:
+        _fold_pre(block, folded)
+    _drop_key_constants(block, folded)
+    _absorb_values(block, folded)
+    _centre_writers(block, folded)
+    return folded
+
+
+def _fold_pre(block: Block, folded: Float64Tensors) -> None:
+    for norm, readers in _READERS.items():
+        if norm not in folded:
+            continue
+        if block.placement == "parallel" and block.mlp is not None:
+            readers = (*readers, *_READERS["mlp_norm"])
+        served = [name for name in readers if name in folded]
+        _fold_norm(block, folded, norm, served)
+
+
+def _fold_norm(block: Block, folded: Float64Tensors, norm: str, readers: list[str]) -> None:
+    """Gain into the columns, shift into biases, centring; the norm becomes 1 and 0 (or 1/d)."""
+    gamma, beta = gains(block, folded, norm), folded.get(f"{norm}_shift")
+    constants = {name: folded[name] @ beta for name in readers} if beta is not None else {}
+    for name in readers:
+        folded[name] = folded[name] * gamma
+        if block.centred:
+            folded[name] = folded[name] - folded[name].mean(axis=-1, keepdims=True)
+    folded[norm] = np.full_like(gamma, 1.0 - (block.norm.offset if block.norm else 0.0))
+    if beta is None:
+        return
+    kept = False
+    for name, constant in constants.items():
+        kept |= _add_constant(block, folded, name, constant)
+    folded[f"{norm}_shift"] = np.full_like(beta, 1 / beta.size if kept else 0.0)
+
+
+def _add_constant(block: Block, folded: Float64Tensors, name: str, constant: np.ndarray) -> bool:
+    """Put a reader's constant where it belongs; True when only the direction 1 can hold it."""
+    a = block.attention
+    if f"{name}_bias" in folded:
+        folded[f"{name}_bias"] = folded[f"{name}_bias"] + constant
+        return False
+    if name == "value" and absorbing_bias(block) is not None:
+        _write_value_constant(block, folded, constant)
+        return False
+    if name == "key" and a.constants_die:
+        constant = constant.copy()
+        constant[:, a.rotated :] = 0.0
+    folded[name] = folded[name] + constant[..., None]
+    return bool(np.any(constant))
+
+
+def _fold_post(block: Block, folded: Float64Tensors, reads: Incoming | None, last: bool) -> None:
+    """Shifts into the biases of readers and of what is added next; gains stay."""
+    inner = Incoming(gains(block, folded, "attention_norm"), folded.get("attention_norm_shift"))
+    steps = (
+        (reads, ("query", "key", "value"), "output_bias"),
+        (inner, ("up", "gate"), "down_bias"),
+    )
+    for norm, readers, carried in steps:
+        if norm is None:
+            continue
+        for name in readers:
+            if name not in folded:
+                continue
+            if norm.shift is not None:
+                folded[f"{name}_bias"] = folded[f"{name}_bias"] + folded[name] @ norm.shift
+            if block.centred:
+                g = 1 / norm.gain
+                folded[name] = folded[name] - np.multiply.outer(folded[name] @ g, g) / (g @ g)
+        if norm.shift is not None:
+            folded[carried] = folded[carried] + norm.shift
+    if "attention_norm_shift" in folded:
+        folded["attention_norm_shift"] = np.zeros_like(folded["attention_norm_shift"])
+    if "mlp_norm_shift" in folded and not last:
+        folded["mlp_norm_shift"] = np.zeros_like(folded["mlp_norm_shift"])
+
+
+def _drop_key_constants(block: Block, folded: Float64Tensors) -> None:
+    a = block.attention
+    if a.key_bias and a.constants_die:
+        folded["key_bias"] = folded["key_bias"].copy()
+        folded["key_bias"][:, a.rotated :] = 0.0
+
+
+def _write_value_constant(block: Block, folded: Float64Tensors, constant: np.ndarray) -> None:
+    name = absorbing_bias(block)
+    if name is not None:
+        folded[name] = folded[name] + np.einsum("grdv,gv->d", folded["output"], constant)
+
+
+def _absorb_values(block: Block, folded: Float64Tensors) -> None:
+    """The value bias into the output bias; in parallel blocks all constants into one bias."""
+    if block.attention.value_bias and absorbing_bias(block) is not None:
+        _write_value_constant(block, folded, folded["value_bias"])
+        folded["value_bias"] = np.zeros_like(folded["value_bias"])
+    if block.is_parallel and "output_bias" in folded and "down_bias" in folded:
+        folded["output_bias"] = folded["output_bias"] + folded["down_bias"]
+        folded["down_bias"] = np.zeros_like(folded["down_bias"])
+
+
+def _centre_writers(block: Block, folded: Float64Tensors) -> None:
+    if not block.centred or not (block.final_norm or block.placement == "post"):
+        return
+    for name, axis in {"output": 2, "output_bias": 0, "down": 0, "down_bias": 0}.items():
+        if name in folded:
+            folded[name] = folded[name] - folded[name].mean(axis=axis, keepdims=True)
+
+
+def fold_outer(block: Block, outer: Float64Tensors) -> Float64Tensors:
+    """What lies outside the layers: tables centred and exchanged, final norm folded if untied."""
+    folded = dict(outer)
+    _exchange_tables(block, folded)
+    if block.centred and (block.final_norm or block.placement == "post"):
+        for name in ("tokens", "positions", "types", "patch", "patch_bias", "class_token"):
+            axis = 1 if name in dict(block.tables) else 0
+            if name in folded and not (name == "tokens" and block.head.kind == "tied"):
+                folded[name] = folded[name] - folded[name].mean(axis=axis, keepdims=True)
+    if block.head.kind == "untied" and block.final_norm:
+        _fold_norm(block, folded, "final_norm", ["unembedding"])
+    if block.embed_norm and block.embed_width is not None:
+        _fold_norm(block, folded, "embed_norm", ["embed_map"])
+    elif block.embed_norm and "embed_norm_shift" in folded and block.placement == "post":
+        folded["embed_norm_shift"] = np.zeros_like(folded["embed_norm_shift"])
+    if "score_table" in folded:
+        table = folded["score_table"]
+        folded["score_table"] = table - table.mean(axis=0)
+    return folded
+
+
+def _exchange_tables(block: Block, folded: Float64Tensors) -> None:
+    """Means of the tables beyond the first into the first (tables)."""
+    if block.patch is not None:
+        positions = folded["positions"].copy()
+        mean, first = positions[1:].mean(axis=0), positions[0].copy()
+        positions[1:] -= mean
+        positions[0] = 0.0
+        folded["positions"] = positions
+        folded["patch_bias"] = folded["patch_bias"] + mean
+        folded["class_token"] = folded["class_token"] + first
+        return
+    names = [name for name, _ in block.tables]
+    if block.head.kind == "tied":
+        names.remove("tokens")
+    for name in names[1:]:
+        mean = folded[name].mean(axis=0)
+        folded[name] = folded[name] - mean
+        scale = block.embed_scale if names[0] == "tokens" else 1.0
+        folded[names[0]] = folded[names[0]] + mean / scale
+
+
+def untied(block: Block) -> Block:
+    """The block with a head of its own, for a model whose head is the token table."""
+    if block.head.kind != "tied":
+        return block
+    return replace(block, head=replace(block.head, kind="untied"))
