@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import jax
 import numpy as np
 
 from neuromanifold.checkpoints.block import Block
@@ -177,9 +178,11 @@ def folded_layers(checkpoint: Checkpoint) -> Iterator[tuple[int, Float64Tensors,
     block = checkpoint.block
     for layer in range(block.stored_layers):
         raw = checkpoint.layer(layer)
-        yield layer, raw, fold_layer(
-            block, raw, read_by(checkpoint, layer), last=layer == block.stored_layers - 1
-        )
+        last = layer == block.stored_layers - 1
+        with jax.enable_x64(True):
+            folded = fold_layer(block, raw, read_by(checkpoint, layer), last=last)
+            plain = {name: np.asarray(value) for name, value in folded.items()}
+        yield layer, raw, plain
 
 
 def read_by(checkpoint: Checkpoint, layer: int) -> Incoming | None:

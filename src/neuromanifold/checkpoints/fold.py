@@ -10,17 +10,21 @@ layernorm-centring, dead-key-bias, value-bias, stream-one, tables, score-table):
 - key biases are zero where softmax does not see them, value biases are in the output bias;
 - what is written is centred where norms subtract the mean; tables beyond the first have mean zero;
 - norms after the sum keep their gain, and lose their shift to the biases behind them.
+
+Only rational operations are used, in JAX, so that the same code runs over a prime field.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.gauge.attention import absorbing_bias
+from neuromanifold.checkpoints.gauge.attention import absorbing_bias, unused_bucket
 
-Float64Tensors = dict[str, np.ndarray]
+Tensors = dict[str, Any]
 _READERS = {"attention_norm": ("query", "key", "value"), "mlp_norm": ("up", "gate")}
 
 
@@ -28,16 +32,16 @@ _READERS = {"attention_norm": ("query", "key", "value"), "mlp_norm": ("up", "gat
 class Incoming:
     """The norm whose output a layer reads and carries on, in blocks with norms after the sum."""
 
-    gain: np.ndarray
-    shift: np.ndarray | None
+    gain: Any
+    shift: Any
 
 
-def gains(block: Block, tensors: Mapping[str, np.ndarray], norm: str) -> np.ndarray:
+def gains(block: Block, tensors: Mapping[str, Any], norm: str) -> Any:
     """The gain of a norm, which is not always what is stored."""
     return tensors[norm] + (0.0 if block.norm is None else block.norm.offset)
 
 
-def incoming(block: Block, outer: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray] | None) -> Incoming | None:
+def incoming(block: Block, outer: Mapping[str, Any], before: Mapping[str, Any] | None) -> Incoming | None:
     """What a layer reads after the sum: the last norm of the layer before it, or the tables'."""
     if block.placement != "post" or (before is None and block.embed_width is not None):
         return None
@@ -46,28 +50,37 @@ def incoming(block: Block, outer: Mapping[str, np.ndarray], before: Mapping[str,
 
 
 def fold_layer(
-    block: Block, tensors: Float64Tensors, reads: Incoming | None = None, *, last: bool = False
-) -> Float64Tensors:
+    block: Block,
+    tensors: Tensors,
+    reads: Incoming | None = None,
+    *,
+    last: bool = False,
+    norms: bool = True,
+    dead: bool = True,
+) -> Tensors:
     """A layer with its norms folded and its dead parameters zero.
 
     Args:
         block: what the tensors mean.
-        tensors: of the layer, by their names inside it, in float64.
+        tensors: of the layer, by their names inside it.
         reads: what the layer reads, when norms follow the sum.
         last: whether the norm at the end of the layer is seen, so that its shift stays.
+        norms: whether to fold norms.
+        dead: whether to zero what the function does not see.
     """
     folded = dict(tensors)
-    if block.norm is not None and block.placement == "post":
+    if norms and block.norm is not None and block.placement == "post":
         _fold_post(block, folded, reads, last)
-    elif block.norm is not None:
+    elif norms and block.norm is not None:
         _fold_pre(block, folded)
-    _drop_key_constants(block, folded)
-    _absorb_values(block, folded)
-    _centre_writers(block, folded)
+    if dead:
+        _drop_key_constants(block, folded)
+        _absorb_values(block, folded)
+        _centre_writers(block, folded)
     return folded
 
 
-def _fold_pre(block: Block, folded: Float64Tensors) -> None:
+def _fold_pre(block: Block, folded: Tensors) -> None:
     for norm, readers in _READERS.items():
         if norm not in folded:
             continue
@@ -77,7 +90,7 @@ def _fold_pre(block: Block, folded: Float64Tensors) -> None:
         _fold_norm(block, folded, norm, served)
 
 
-def _fold_norm(block: Block, folded: Float64Tensors, norm: str, readers: list[str]) -> None:
+def _fold_norm(block: Block, folded: Tensors, norm: str, readers: list[str]) -> None:
     """Gain into the columns, shift into biases, centring; the norm becomes 1 and 0 (or 1/d)."""
     gamma, beta = gains(block, folded, norm), folded.get(f"{norm}_shift")
     constants = {name: folded[name] @ beta for name in readers} if beta is not None else {}
@@ -85,16 +98,16 @@ def _fold_norm(block: Block, folded: Float64Tensors, norm: str, readers: list[st
         folded[name] = folded[name] * gamma
         if block.centred:
             folded[name] = folded[name] - folded[name].mean(axis=-1, keepdims=True)
-    folded[norm] = np.full_like(gamma, 1.0 - (block.norm.offset if block.norm else 0.0))
+    folded[norm] = jnp.full_like(gamma, 1.0 - (block.norm.offset if block.norm else 0.0))
     if beta is None:
         return
     kept = False
     for name, constant in constants.items():
         kept |= _add_constant(block, folded, name, constant)
-    folded[f"{norm}_shift"] = np.full_like(beta, 1 / beta.size if kept else 0.0)
+    folded[f"{norm}_shift"] = jnp.full_like(beta, 1 / beta.size if kept else 0.0)
 
 
-def _add_constant(block: Block, folded: Float64Tensors, name: str, constant: np.ndarray) -> bool:
+def _add_constant(block: Block, folded: Tensors, name: str, constant: Any) -> bool:
     """Put a reader's constant where it belongs; True when only the direction 1 can hold it."""
     a = block.attention
     if f"{name}_bias" in folded:
@@ -104,13 +117,14 @@ def _add_constant(block: Block, folded: Float64Tensors, name: str, constant: np.
         _write_value_constant(block, folded, constant)
         return False
     if name == "key" and a.constants_die:
-        constant = constant.copy()
-        constant[:, a.rotated :] = 0.0
+        constant = jnp.where(np.arange(a.key_size) < a.rotated, constant, 0.0)
+        if a.rotated == 0:
+            return False
     folded[name] = folded[name] + constant[..., None]
-    return bool(np.any(constant))
+    return True
 
 
-def _fold_post(block: Block, folded: Float64Tensors, reads: Incoming | None, last: bool) -> None:
+def _fold_post(block: Block, folded: Tensors, reads: Incoming | None, last: bool) -> None:
     """Shifts into the biases of readers and of what is added next; gains stay."""
     inner = Incoming(gains(block, folded, "attention_norm"), folded.get("attention_norm_shift"))
     steps = (
@@ -127,39 +141,39 @@ def _fold_post(block: Block, folded: Float64Tensors, reads: Incoming | None, las
                 folded[f"{name}_bias"] = folded[f"{name}_bias"] + folded[name] @ norm.shift
             if block.centred:
                 g = 1 / norm.gain
-                folded[name] = folded[name] - np.multiply.outer(folded[name] @ g, g) / (g @ g)
+                folded[name] = folded[name] - (folded[name] @ g)[..., None] * g / (g @ g)
         if norm.shift is not None:
             folded[carried] = folded[carried] + norm.shift
     if "attention_norm_shift" in folded:
-        folded["attention_norm_shift"] = np.zeros_like(folded["attention_norm_shift"])
+        folded["attention_norm_shift"] = jnp.zeros_like(folded["attention_norm_shift"])
     if "mlp_norm_shift" in folded and not last:
-        folded["mlp_norm_shift"] = np.zeros_like(folded["mlp_norm_shift"])
+        folded["mlp_norm_shift"] = jnp.zeros_like(folded["mlp_norm_shift"])
 
 
-def _drop_key_constants(block: Block, folded: Float64Tensors) -> None:
+def _drop_key_constants(block: Block, folded: Tensors) -> None:
     a = block.attention
     if a.key_bias and a.constants_die:
-        folded["key_bias"] = folded["key_bias"].copy()
-        folded["key_bias"][:, a.rotated :] = 0.0
+        turns = np.arange(a.key_size) < a.rotated
+        folded["key_bias"] = jnp.where(turns, folded["key_bias"], 0.0)
 
 
-def _write_value_constant(block: Block, folded: Float64Tensors, constant: np.ndarray) -> None:
+def _write_value_constant(block: Block, folded: Tensors, constant: Any) -> None:
     name = absorbing_bias(block)
     if name is not None:
-        folded[name] = folded[name] + np.einsum("grdv,gv->d", folded["output"], constant)
+        folded[name] = folded[name] + jnp.einsum("grdv,gv->d", folded["output"], constant)
 
 
-def _absorb_values(block: Block, folded: Float64Tensors) -> None:
+def _absorb_values(block: Block, folded: Tensors) -> None:
     """The value bias into the output bias; in parallel blocks all constants into one bias."""
     if block.attention.value_bias and absorbing_bias(block) is not None:
         _write_value_constant(block, folded, folded["value_bias"])
-        folded["value_bias"] = np.zeros_like(folded["value_bias"])
+        folded["value_bias"] = jnp.zeros_like(folded["value_bias"])
     if block.is_parallel and "output_bias" in folded and "down_bias" in folded:
         folded["output_bias"] = folded["output_bias"] + folded["down_bias"]
-        folded["down_bias"] = np.zeros_like(folded["down_bias"])
+        folded["down_bias"] = jnp.zeros_like(folded["down_bias"])
 
 
-def _centre_writers(block: Block, folded: Float64Tensors) -> None:
+def _centre_writers(block: Block, folded: Tensors) -> None:
     if not block.centred or not (block.final_norm or block.placement == "post"):
         return
     for name, axis in {"output": 2, "output_bias": 0, "down": 0, "down_bias": 0}.items():
@@ -167,35 +181,49 @@ def _centre_writers(block: Block, folded: Float64Tensors) -> None:
             folded[name] = folded[name] - folded[name].mean(axis=axis, keepdims=True)
 
 
-def fold_outer(block: Block, outer: Float64Tensors) -> Float64Tensors:
+def fold_outer(
+    block: Block, outer: Tensors, *, norms: bool = True, dead: bool = True
+) -> Tensors:
     """What lies outside the layers: tables centred and exchanged, final norm folded if untied."""
     folded = dict(outer)
-    _exchange_tables(block, folded)
+    if dead:
+        _exchange_tables(block, folded)
+        _centre_tables(block, folded)
+        _centre_scores(block, folded)
+    if norms and block.head.kind == "untied" and block.final_norm:
+        _fold_norm(block, folded, "final_norm", ["unembedding"])
+    if norms and block.embed_norm and block.embed_width is not None:
+        _fold_norm(block, folded, "embed_norm", ["embed_map"])
+    elif norms and "embed_norm_shift" in folded and block.placement == "post":
+        folded["embed_norm_shift"] = jnp.zeros_like(folded["embed_norm_shift"])
+    return folded
+
+
+def _centre_scores(block: Block, folded: Tensors) -> None:
+    """The table of score biases with mean zero over its used rows, and its unused row zero."""
+    if "score_table" not in folded:
+        return
+    used = np.ones((folded["score_table"].shape[0], 1))
+    if unused_bucket(block) is not None:
+        used[unused_bucket(block)] = 0.0
+    table = folded["score_table"] * used
+    folded["score_table"] = used * (table - table.sum(axis=0) / used.sum())
+
+
+def _centre_tables(block: Block, folded: Tensors) -> None:
     if block.centred and (block.final_norm or block.placement == "post"):
         for name in ("tokens", "positions", "types", "patch", "patch_bias", "class_token"):
             axis = 1 if name in dict(block.tables) else 0
             if name in folded and not (name == "tokens" and block.head.kind == "tied"):
                 folded[name] = folded[name] - folded[name].mean(axis=axis, keepdims=True)
-    if block.head.kind == "untied" and block.final_norm:
-        _fold_norm(block, folded, "final_norm", ["unembedding"])
-    if block.embed_norm and block.embed_width is not None:
-        _fold_norm(block, folded, "embed_norm", ["embed_map"])
-    elif block.embed_norm and "embed_norm_shift" in folded and block.placement == "post":
-        folded["embed_norm_shift"] = np.zeros_like(folded["embed_norm_shift"])
-    if "score_table" in folded:
-        table = folded["score_table"]
-        folded["score_table"] = table - table.mean(axis=0)
-    return folded
 
 
-def _exchange_tables(block: Block, folded: Float64Tensors) -> None:
+def _exchange_tables(block: Block, folded: Tensors) -> None:
     """Means of the tables beyond the first into the first (tables)."""
     if block.patch is not None:
-        positions = folded["positions"].copy()
-        mean, first = positions[1:].mean(axis=0), positions[0].copy()
-        positions[1:] -= mean
-        positions[0] = 0.0
-        folded["positions"] = positions
+        positions = jnp.asarray(folded["positions"])
+        mean, first = positions[1:].mean(axis=0), positions[0]
+        folded["positions"] = positions.at[1:].add(-mean).at[0].add(-first)
         folded["patch_bias"] = folded["patch_bias"] + mean
         folded["class_token"] = folded["class_token"] + first
         return

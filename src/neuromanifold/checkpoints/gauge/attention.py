@@ -159,14 +159,26 @@ def _value_bias_act(block: Block, parameters: Mapping[str, Any], weights: Tensor
     return moved
 
 
+def unused_bucket(block: Block) -> int | None:
+    """The bucket of keys after the query at distance zero, of which there are none."""
+    relative = block.attention.relative
+    return relative.buckets // 2 if relative is not None and relative.both else None
+
+
 def _score_table_shapes(block: Block, readout: Readout) -> Shapes:
     a = block.attention
-    return {} if a.relative is None else {"constant": (a.heads,)}
+    if a.relative is None:
+        return {}
+    shapes: Shapes = {"constant": (a.heads,)}
+    return shapes if unused_bucket(block) is None else shapes | {"unused": (a.heads,)}
 
 
 def _score_table_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
-    """The whole column of a head in the table of score biases + c (score-table)."""
-    return {**weights, "score_table": weights["score_table"] + parameters["constant"]}
+    """The whole column of a head in the table of score biases + c; an unused row (score-table)."""
+    table = weights["score_table"] + parameters["constant"]
+    if "unused" in parameters:
+        table = table.at[unused_bucket(block)].add(parameters["unused"])
+    return {**weights, "score_table": table}
 
 
 def _mlp_shapes(block: Block, readout: Readout) -> Shapes:
@@ -209,6 +221,6 @@ PARTS = (
     GaugePart("value–output", "gauge-ov", "G d_v²", _ov_shapes, _ov_act),
     GaugePart("key bias", "dead-key-bias", "G (d_k − r)", _key_bias_shapes, _key_bias_act),
     GaugePart("value bias", "value-bias", "G d_v", _value_bias_shapes, _value_bias_act),
-    GaugePart("score table", "score-table", "H", _score_table_shapes, _score_table_act),
+    GaugePart("score table", "score-table", "H (2H)", _score_table_shapes, _score_table_act),
     GaugePart("MLP scale", "mlp-scale", "d_f", _mlp_shapes, _mlp_act),
 )

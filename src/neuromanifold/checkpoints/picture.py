@@ -1,0 +1,85 @@
+"""An audit as a figure (layers × heads) and as a page."""
+
+import html
+import io
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from neuromanifold.checkpoints.audit import KNOWN, Audit, HeadRecord
+from neuromanifold.style import INK
+
+
+def audit_figure(audit: Audit) -> Figure:
+    """Effective rank of every head's query–key and value–output product.
+
+    The effective rank is (Σσ)² / Σσ², between 1 and the head size.
+    """
+    maps = {
+        "query–key": lambda h: effective_rank(h.query_key.values),
+        "value–output": lambda h: effective_rank(h.value_output.values),
+    }
+    figure = Figure(figsize=(9.0, 1.6 + 0.28 * audit.block.stored_layers), layout="constrained")
+    for number, (title, value) in enumerate(maps.items(), start=1):
+        axes = figure.add_subplot(1, 2, number)
+        image = axes.imshow(_grid(audit, value), cmap="viridis", aspect="auto", vmin=1)
+        axes.set_title(f"effective rank, {title}", color=INK, fontsize=10)
+        axes.set_xlabel("head")
+        axes.set_ylabel("layer")
+        figure.colorbar(image, ax=axes)
+    return figure
+
+
+def effective_rank(values: tuple[float, ...]) -> float:
+    """(Σσ)² / Σσ²: how many singular values count."""
+    squares = sum(v * v for v in values)
+    return sum(values) ** 2 / squares if squares > 0 else 0.0
+
+
+def _grid(audit: Audit, value: Callable[[HeadRecord], float]) -> np.ndarray:
+    grid = np.zeros((audit.block.stored_layers, audit.block.attention.heads))
+    for head in audit.heads:
+        grid[head.layer, head.head] = value(head)
+    return grid
+
+
+def audit_page(audit: Audit) -> str:
+    """One self-contained HTML page."""
+    drawn = io.StringIO()
+    audit_figure(audit).savefig(drawn, format="svg", metadata={"Date": None})
+    picture = drawn.getvalue()[drawn.getvalue().index("<svg") :]
+    rows = "".join(
+        f"<tr><td>{html.escape(p.name)}</td><td><code>{p.statement}</code></td>"
+        f"<td>{html.escape(p.formula)}</td><td class=n>{p.dimension:,}</td></tr>"
+        for p in audit.parts
+    )
+    remarks = "".join(f"<li>{html.escape(text)}</li>" for text in _notes(audit))
+    title = html.escape(audit.model)
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        f"<title>audit of {title}</title><style>body{{font:16px/1.5 system-ui;max-width:60rem;"
+        "margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}td,th{padding:.2rem .8rem;"
+        "border-bottom:1px solid #ddd;text-align:left}.n{text-align:right}svg{max-width:100%;"
+        f"height:auto}}</style><h1>{title}</h1><p>{html.escape(str(audit))}</p>"
+        "<table><tr><th>part<th>statement<th>formula<th class=n>dimension</tr>"
+        f"{rows}</table>{picture}<ul>{remarks}</ul></html>\n"
+    )
+
+
+def _notes(audit: Audit) -> list[str]:
+    notes = [f"The counts are for generic weights; {KNOWN}."]
+    extra = sum(part.dimension for part in audit.eps_parts)
+    if extra:
+        notes.append(f"With eps = 0 in the norms {extra:,} more would be redundant.")
+    notes += [f"{d.what}: {d.evidence} ({d.statement})." for d in audit.dead]
+    notes += [
+        f"Layer {layer}: heads {first} and {second} are equal up to gauge ({distance:.1e})."
+        for layer, first, second, distance in audit.equal_heads
+    ]
+    if audit.deficient:
+        named = ", ".join(f"{h.layer}.{h.head}" for h in audit.deficient[:20])
+        notes.append(f"Rank-deficient heads: {named}.")
+    if audit.slow_planes:
+        notes.append(f"{audit.slow_planes} rotary planes turn less than half a radian in all.")
+    return [*notes, *audit.remarks]
