@@ -29,7 +29,11 @@ def random_inputs(block, seed, count, tokens=3):
     if not block.tables:
         return {"stream": generator.normal(size=(count, block.width, tokens))}
     tokens = min(tokens, block.rows("positions") or tokens)
-    inputs = {"tokens": np.eye(block.rows("tokens"))[generator.integers(0, block.rows("tokens"), (count, tokens))].swapaxes(1, 2)}
+    inputs = {
+        "tokens": np.eye(block.rows("tokens"))[
+            generator.integers(0, block.rows("tokens"), (count, tokens))
+        ].swapaxes(1, 2)
+    }
     if block.rows("types"):
         k = block.rows("types")
         inputs["types"] = np.eye(k)[generator.integers(0, k, (count, tokens))].swapaxes(1, 2)
@@ -43,7 +47,10 @@ def jacobian(block, weights, inputs, readout="logits"):
 
     rows = jax.jit(jax.vmap(jax.jacrev(seen), in_axes=(None, 0)))(weights, inputs)
     count = len(next(iter(inputs.values())))
-    flat = [np.asarray(rows[name]).reshape(count, -1, int(np.prod(np.shape(weights[name])))) for name in weights]
+    flat = [
+        np.asarray(rows[name]).reshape(count, -1, int(np.prod(np.shape(weights[name]))))
+        for name in weights
+    ]
     matrix = np.concatenate(flat, axis=2)
     return matrix.reshape(-1, matrix.shape[2])
 
@@ -60,7 +67,7 @@ def rank_and_gap(matrix):
 
 
 def kernel(block, readout="logits", seed=0, inputs=None, tokens=3):
-    """Dimension of the kernel, its gap, and whether the generators lie in it and how many they are."""
+    """The dimension of the kernel and its gap; whether the generators lie in it, and how many."""
     with jax.enable_x64(True):
         weights = {k: jnp.asarray(v) for k, v in random_weights(block, seed).items()}
         size = sum(v.size for v in weights.values())
@@ -73,7 +80,11 @@ def kernel(block, readout="logits", seed=0, inputs=None, tokens=3):
         found = []
         for part in parts(block, readout):
             moves = part.tangents(block, weights, readout)
-            found.append(np.concatenate([np.asarray(moves[n]).reshape(moves[n].shape[0], -1) for n in weights], axis=1))
+            found.append(
+                np.concatenate(
+                    [np.asarray(moves[n]).reshape(moves[n].shape[0], -1) for n in weights], axis=1
+                )
+            )
         if found:
             T = np.concatenate(found)
             T = T / np.linalg.norm(T, axis=1, keepdims=True)
@@ -81,4 +92,10 @@ def kernel(block, readout="logits", seed=0, inputs=None, tokens=3):
             independent = rank_and_gap(T)[0]
         else:
             residual, independent = 0.0, 0
-    return {"kernel": size - rank, "parameters": size, "gap": gap, "residual": residual, "tangents": independent}
+    return {
+        "kernel": size - rank,
+        "parameters": size,
+        "gap": gap,
+        "residual": residual,
+        "tangents": independent,
+    }

@@ -120,7 +120,9 @@ def tensors_of(config, seed=0, dtype=np.float32):
 def save_model(folder, config, tensors):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
-    save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, folder / "model.safetensors")
+    save_file(
+        {k: np.ascontiguousarray(v) for k, v in tensors.items()}, folder / "model.safetensors"
+    )
     return folder
 
 

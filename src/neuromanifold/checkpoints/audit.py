@@ -141,7 +141,7 @@ class Audit:
 
 
 def audit(checkpoint: Checkpoint, readout: Readout = "logits") -> Audit:
-    """Count the redundancy of a checkpoint and look at every head, one layer in memory at a time."""
+    """Count the redundancy of a checkpoint and look at every head, one layer at a time."""
     block = checkpoint.block
     heads: list[HeadRecord] = []
     equal: list[tuple[int, int, int, float]] = []
@@ -235,9 +235,7 @@ def head_factors(block: Block, folded: Float64Tensors, head: int) -> dict[str, n
     }
 
 
-def _head(
-    block: Block, folded: Float64Tensors, layer: int, head: int, eps: float
-) -> HeadRecord:
+def _head(block: Block, folded: Float64Tensors, layer: int, head: int, eps: float) -> HeadRecord:
     f = head_factors(block, folded, head)
     qk = product_spectrum(f["query"], f["key"], eps)
     ov = product_spectrum(f["output"], f["value"], eps)
@@ -295,9 +293,9 @@ def _equal_heads(
 def _stabiliser(block: Block, heads: list[HeadRecord]) -> int:
     """The dimension of what moves nothing: (n − rank)² for a pair of factors of size n.
 
-    The tangent X of GL_n fixes (L, R) when X R = 0 and Xᵀ L = 0; for one head to a group and factors
-    whose ranks are that of their product these are (n − rank)² dimensions. Groups with several
-    heads take the largest rank among them.
+    The tangent X of GL_n fixes (L, R) when X R = 0 and Xᵀ L = 0: for one head to a group, and
+    factors whose ranks are that of their product, these are (n − rank)² dimensions. Groups with
+    several heads take the largest rank among them.
     """
     a, total = block.attention, 0
     for g in range(a.groups):

@@ -27,7 +27,9 @@ Shapes = dict[str, tuple[int, ...]]
 def _positive(owner: str, **sizes: int) -> None:
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ArchitectureError(f"{owner}: {name} must be a positive whole number; got {size!r}")
+            raise ArchitectureError(
+                f"{owner}: {name} must be a positive whole number; got {size!r}"
+            )
 
 
 def _one_of(owner: str, name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -381,7 +383,9 @@ class Block:
 
 def _from_record(cls: Any, record: Any, parts: dict[str, Any]) -> Any:
     if not isinstance(record, dict):
-        raise ArchitectureError(f"a record of the fields of {cls.__name__} was wanted; got {record!r}")
+        raise ArchitectureError(
+            f"a record of the fields of {cls.__name__} was wanted; got {record!r}"
+        )
     known = {field.name for field in fields(cls)}
     for name in record:
         if name not in known:
@@ -392,7 +396,7 @@ def _from_record(cls: Any, record: Any, parts: dict[str, Any]) -> Any:
     for name, value in record.items():
         if name in parts and value is not None:
             values[name] = _from_record(parts[name], value, parts)
-        elif name == "tables":
+        elif name == "tables" and value is not None:
             values[name] = tuple((str(table), rows) for table, rows in value)
         else:
             values[name] = tuple(value) if isinstance(value, list) else value
@@ -406,7 +410,8 @@ def _from_record(cls: Any, record: Any, parts: dict[str, Any]) -> Any:
 def _one_norm(name: str, size: int, norm: Norm | None) -> Shapes:
     if norm is None:
         return {}
-    return {name: (size,)} | ({f"{name}_shift": (size,)} if norm.shift else {})
+    shapes: Shapes = {name: (size,)}
+    return shapes | {f"{name}_shift": (size,)} if norm.shift else shapes
 
 
 def _attention_shapes(block: Block) -> Shapes:

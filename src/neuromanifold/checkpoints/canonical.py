@@ -4,12 +4,14 @@ The order matters: norms are folded and dead parameters zeroed, every head and n
 own frame, the stream in that of the tables, and heads and neurons in the order of their sizes.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import jax
 import numpy as np
 
 from neuromanifold.checkpoints.audit import read_by
+from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.fold import fold_layer, fold_outer
 from neuromanifold.checkpoints.frame import (
@@ -20,6 +22,8 @@ from neuromanifold.checkpoints.frame import (
     permute_heads,
     permute_neurons,
 )
+from neuromanifold.checkpoints.reading import Model, open_model
+from neuromanifold.checkpoints.running import deviation, random_inputs, run
 from neuromanifold.checkpoints.stream import (
     coordinate_order,
     frees_permutation,
@@ -94,6 +98,16 @@ class Canonical:
             return axes
         return coordinate_order(block, outer) if frees_permutation(block) else None
 
+    @property
+    def block(self) -> Block:
+        """What the tensors mean."""
+        return self.checkpoint.block
+
+    @property
+    def basis(self) -> np.ndarray | None:
+        """The change of basis of the stream, None when there is none."""
+        return self._basis
+
     def outer(self) -> Float64Tensors:
         """The tensors outside the layers."""
         return self._outer
@@ -140,7 +154,70 @@ class Canonical:
         return {name: self.tensor(name) for name in self.checkpoint.block.shapes}
 
 
-def canonical(checkpoint: Checkpoint, steps: Steps | None = None) -> Canonical:
-    """The normal form of a checkpoint (gauge-qk, gauge-ov, norm-absorption, stream-rotation)."""
-    return Canonical(checkpoint, steps)
+@dataclass(frozen=True, slots=True)
+class CanonicalReport:
+    """What writing a normal form did.
 
+    Attributes:
+        file: what was written.
+        steps: the steps taken.
+        seed: of the input on which the outputs were compared.
+        float64: the largest relative deviation of the normal form's outputs, in float64.
+        stored: the same after rounding to the dtype that was written.
+        layers: the relative deviation of the normalised stream after each layer, as written.
+        remarks: what a reader should know.
+    """
+
+    file: str
+    steps: Steps
+    seed: int
+    float64: float
+    stored: float
+    layers: tuple[float, ...]
+    remarks: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """The report as JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"Written to {self.file}. Outputs on random inputs (seed {self.seed}) deviate by "
+            f"{self.float64:.1e} in float64 and by {self.stored:.1e} as written."
+            + "".join(f" Note: {remark}." for remark in self.remarks)
+        )
+
+
+def write_canonical(
+    checkpoint: Checkpoint,
+    path: str | Path,
+    steps: Steps | None = None,
+    *,
+    dtype: np.dtype | None = None,
+    force: bool = False,
+    seed: int = 0,
+) -> CanonicalReport:
+    """Write the normal form in the model's own names and layout, and measure what it changed.
+
+    The order of steps is that of the module; (gauge-qk, gauge-rope, gauge-ov, norm-absorption,
+    stream-rotation) make each of them a symmetry.
+    """
+    form = Canonical(checkpoint, steps)
+    checkpoint.write(path, form.tensor, dtype=dtype, force=force)
+    written = replace(checkpoint, model=Model(Path(path), open_model(path).contents, {}))
+    inputs = random_inputs(checkpoint.block, seed)
+    before = run(checkpoint, inputs)
+    exact, stored = run(form, inputs), run(written, inputs)
+    basis = form.basis
+    return CanonicalReport(
+        file=str(path),
+        steps=form.steps,
+        seed=seed,
+        float64=deviation(before.outputs, exact.outputs),
+        stored=deviation(before.outputs, stored.outputs),
+        layers=tuple(
+            deviation(x if basis is None else basis @ x, y)
+            for x, y in zip(before.streams, stored.streams, strict=True)
+        ),
+        remarks=tuple(form.remarks),
+    )

@@ -154,7 +154,12 @@ def _tied_remarks(model: Model, found: Match) -> list[str]:
             )
     heads = [slot for slot in found.slots if slot.parts[0].name == "unembedding"]
     tokens = [slot for slot in found.slots if slot.parts[0].name == "tokens" and not slot.copy]
-    if heads and tokens and heads[0].shape == tokens[0].shape:
-        if np.array_equal(model.tensor(heads[0].file), model.tensor(tokens[0].file)):
-            return [f"{heads[0].file} equals {tokens[0].file}, and the configuration unties them"]
-    return []
+    equal = (
+        heads
+        and tokens
+        and heads[0].shape == tokens[0].shape
+        and np.array_equal(model.tensor(heads[0].file), model.tensor(tokens[0].file))
+    )
+    if not equal:
+        return []
+    return [f"{heads[0].file} equals {tokens[0].file}, and the configuration unties them"]

@@ -41,7 +41,9 @@ def gains(block: Block, tensors: Mapping[str, Any], norm: str) -> Any:
     return tensors[norm] + (0.0 if block.norm is None else block.norm.offset)
 
 
-def incoming(block: Block, outer: Mapping[str, Any], before: Mapping[str, Any] | None) -> Incoming | None:
+def incoming(
+    block: Block, outer: Mapping[str, Any], before: Mapping[str, Any] | None
+) -> Incoming | None:
     """What a layer reads after the sum: the last norm of the layer before it, or the tables'."""
     if block.placement != "post" or (before is None and block.embed_width is not None):
         return None
@@ -181,9 +183,7 @@ def _centre_writers(block: Block, folded: Tensors) -> None:
             folded[name] = folded[name] - folded[name].mean(axis=axis, keepdims=True)
 
 
-def fold_outer(
-    block: Block, outer: Tensors, *, norms: bool = True, dead: bool = True
-) -> Tensors:
+def fold_outer(block: Block, outer: Tensors, *, norms: bool = True, dead: bool = True) -> Tensors:
     """What lies outside the layers: tables centred and exchanged, final norm folded if untied."""
     folded = dict(outer)
     if dead:

@@ -123,7 +123,10 @@ def frame_neurons(block: Block, tensors: Tensors) -> None:
         return
     rows = {name: with_bias(tensors, name) for name in names}
     down = tensors["down"].copy()
-    powers = {name: 2 if mlp.activation == "relu2" and (name == "gate" or not mlp.gated) else 1 for name in names}
+    powers = {
+        name: 2 if mlp.activation == "relu2" and (name == "gate" or not mlp.gated) else 1
+        for name in names
+    }
     norms = {name: np.linalg.norm(value, axis=1) for name, value in rows.items()}
     column = np.linalg.norm(down, axis=0)
     alive = (column > 0) & np.all([n > 0 for n in norms.values()], axis=0)
@@ -168,8 +171,10 @@ def head_order(block: Block, tensors: Tensors) -> np.ndarray:
     """Groups by the size of their key and value, heads inside by that of query and output."""
     a = block.attention
     of_group = np.sum(tensors["key"] ** 2, axis=(1, 2)) + np.sum(tensors["value"] ** 2, axis=(1, 2))
-    of_head = np.sum(tensors["query"] ** 2, axis=(2, 3)) + np.sum(tensors["output"] ** 2, axis=(2, 3))
-    order = []
+    of_head = np.sum(tensors["query"] ** 2, axis=(2, 3)) + np.sum(
+        tensors["output"] ** 2, axis=(2, 3)
+    )
+    order: list[int] = []
     for g in np.argsort(-of_group, kind="stable"):
         order += [g * a.sharing + r for r in np.argsort(-of_head[g], kind="stable")]
     return np.array(order)

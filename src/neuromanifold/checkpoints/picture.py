@@ -16,7 +16,7 @@ def audit_figure(audit: Audit) -> Figure:
 
     The effective rank is (Σσ)² / Σσ², between 1 and the head size.
     """
-    maps = {
+    maps: dict[str, Callable[[HeadRecord], float]] = {
         "query–key": lambda h: effective_rank(h.query_key.values),
         "value–output": lambda h: effective_rank(h.value_output.values),
     }
@@ -54,7 +54,7 @@ def audit_page(audit: Audit) -> str:
         f"<td>{html.escape(p.formula)}</td><td class=n>{p.dimension:,}</td></tr>"
         for p in audit.parts
     )
-    remarks = "".join(f"<li>{html.escape(text)}</li>" for text in _notes(audit))
+    remarks = "".join(f"<li>{html.escape(text)}</li>" for text in notes(audit))
     title = html.escape(audit.model)
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>"
@@ -67,19 +67,20 @@ def audit_page(audit: Audit) -> str:
     )
 
 
-def _notes(audit: Audit) -> list[str]:
-    notes = [f"The counts are for generic weights; {KNOWN}."]
+def notes(audit: Audit) -> list[str]:
+    """What the counts do not say, in sentences."""
+    found = [f"The counts are for generic weights; {KNOWN}."]
     extra = sum(part.dimension for part in audit.eps_parts)
     if extra:
-        notes.append(f"With eps = 0 in the norms {extra:,} more would be redundant.")
-    notes += [f"{d.what}: {d.evidence} ({d.statement})." for d in audit.dead]
-    notes += [
+        found.append(f"With eps = 0 in the norms {extra:,} more would be redundant.")
+    found += [f"{d.what}: {d.evidence} ({d.statement})." for d in audit.dead]
+    found += [
         f"Layer {layer}: heads {first} and {second} are equal up to gauge ({distance:.1e})."
         for layer, first, second, distance in audit.equal_heads
     ]
     if audit.deficient:
         named = ", ".join(f"{h.layer}.{h.head}" for h in audit.deficient[:20])
-        notes.append(f"Rank-deficient heads: {named}.")
+        found.append(f"Rank-deficient heads: {named}.")
     if audit.slow_planes:
-        notes.append(f"{audit.slow_planes} rotary planes turn less than half a radian in all.")
-    return [*notes, *audit.remarks]
+        found.append(f"{audit.slow_planes} rotary planes turn less than half a radian in all.")
+    return [*found, *audit.remarks]

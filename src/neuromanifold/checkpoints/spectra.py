@@ -41,8 +41,14 @@ def product_spectrum(left: np.ndarray, right: np.ndarray, eps: float) -> Spectru
 
 def product_values(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Singular values of leftᵀ right, from the n × n product of triangular factors."""
-    core = np.linalg.qr(left.T, mode="r") @ np.linalg.qr(right.T, mode="r").T
-    return np.linalg.svd(core, compute_uv=False)
+    return np.linalg.svd(_core(left, right), compute_uv=False)
+
+
+def _core(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """A small matrix with the singular values of leftᵀ right."""
+    _, first = np.linalg.qr(left.T)
+    _, second = np.linalg.qr(right.T)
+    return first @ second.T
 
 
 def spectrum(values: np.ndarray, size: int, eps: float) -> Spectrum:
@@ -66,5 +72,4 @@ def product_distance(
     """‖leftᵀ right − other_leftᵀ other_right‖_F, without cancellation in the squares."""
     stacked = np.concatenate([left, -other_left])
     beside = np.concatenate([right, other_right])
-    core = np.linalg.qr(stacked.T, mode="r") @ np.linalg.qr(beside.T, mode="r").T
-    return float(np.linalg.norm(core))
+    return float(np.linalg.norm(_core(stacked, beside)))

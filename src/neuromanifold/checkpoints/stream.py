@@ -127,4 +127,6 @@ def as_signed_permutation(R: np.ndarray) -> np.ndarray | None:
     """The signed permutation nearest to R when R is near one, else None."""
     nearest = np.rint(R)
     near = np.abs(R - nearest).max() < 0.25
-    return nearest if near and np.array_equal(np.abs(nearest).sum(axis=0), np.ones(len(R))) else None
+    return (
+        nearest if near and np.array_equal(np.abs(nearest).sum(axis=0), np.ones(len(R))) else None
+    )

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from neuromanifold import __version__
+from neuromanifold.cli import checkpoint as checkpoint_commands
 from neuromanifold.cli import checkpoint_adapter as adapter_commands
 from neuromanifold.cli import fiber as fiber_commands
 from neuromanifold.cli import weights as weights_commands
@@ -72,7 +73,7 @@ for command in (
     adapter.command(command)
 
 checkpoint = App(name="checkpoint", help="Real models in files, and what their function ignores.")
-for command in (adapter,):
+for command in (checkpoint_commands.audit, checkpoint_commands.canonical, adapter):
     checkpoint.command(command)
 
 weights = App(name="weights", help="Make and look at weights files.")

@@ -1,7 +1,7 @@
 """Looking statements up, and asking which of their hypotheses are unmet."""
 
 from neuromanifold.errors import ArgumentError
-from neuromanifold.statements import beyond, deep, objects, single_layer
+from neuromanifold.statements import beyond, deep, gauge, objects, single_layer
 from neuromanifold.statements.facts import Facts
 from neuromanifold.statements.statement import Statement
 
@@ -10,6 +10,7 @@ STATEMENTS: tuple[Statement, ...] = (
     *single_layer.STATEMENTS,
     *deep.STATEMENTS,
     *beyond.STATEMENTS,
+    *gauge.STATEMENTS,
 )
 _BY_ID = {statement.id: statement for statement in STATEMENTS}
 

@@ -1,4 +1,4 @@
-"""BERT, MiniLM, RoBERTa and ALBERT: norms after the sum; what reads the hidden states is outside."""
+"""BERT, MiniLM, RoBERTa, ALBERT: norms after the sum; what reads the hidden states is outside."""
 
 from collections.abc import Mapping
 
@@ -27,9 +27,10 @@ def bert_block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Blo
 
 def albert_block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     """The block of an ALBERT configuration."""
-    if settings.whole("num_hidden_groups", default=1) != 1 or settings.whole(
-        "inner_group_num", default=1
-    ) != 1:
+    if (
+        settings.whole("num_hidden_groups", default=1) != 1
+        or settings.whole("inner_group_num", default=1) != 1
+    ):
         raise NotCoveredError("ALBERT with several groups of layers is not covered")
     return _block(settings, "albert", 0, settings.whole("embedding_size", default=128))
 

@@ -30,14 +30,18 @@ def described_family(path: Path) -> Family:
     record = read_json(path)
     for key in ("block", "tensors"):
         if key not in record:
-            raise FileFormatError(f"{path} has no {key!r}; a described family needs block and tensors")
+            raise FileFormatError(
+                f"{path} has no {key!r}; a described family needs block and tensors"
+            )
     block = Block.from_dict(record["block"])  # type: ignore[arg-type]
     entries = record["tensors"]
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         raise FileFormatError(f"{path}: tensors must be a list of records")
 
+    listed: list[dict[str, object]] = entries
+
     def slots(block: Block) -> list[Slot]:
-        return [slot for entry in entries for slot in _entry_slots(path, block, entry)]
+        return [slot for entry in listed for slot in _entry_slots(path, block, entry)]
 
     def block_of(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
         return block
@@ -66,17 +70,22 @@ def _entry_slots(path: Path, block: Block, entry: Mapping[str, object]) -> list[
     layers = range(block.stored_layers) if "{L}" in file else (None,)
     found = []
     for layer in layers:
-        at = (lambda text: text) if layer is None else (lambda text, n=layer: text.replace("{L}", str(n)))
-        held = [at(name) for name in names]
+        held = [_numbered(name, layer) for name in names]
         unknown = [name for name in held if name not in block.shapes]
         if unknown:
             raise FileFormatError(
                 f"{path}: the block has no tensor {unknown[0]}; "
                 f"it has {', '.join(list(block.shapes)[:6])}, …"
             )
-        slot = _slot(at(file), {name: block.shapes[name] for name in held}, entry, block)
+        slot = _slot(
+            _numbered(file, layer), {name: block.shapes[name] for name in held}, entry, block
+        )
         found.append(transposed(slot) if entry.get("transposed") else slot)
     return found
+
+
+def _numbered(text: str, layer: int | None) -> str:
+    return text if layer is None else text.replace("{L}", str(layer))
 
 
 def _slot(file: str, held: Shapes, entry: Mapping[str, object], block: Block) -> Slot:

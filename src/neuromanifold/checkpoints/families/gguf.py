@@ -1,9 +1,16 @@
-"""GGUF's own names, for the architectures llama and qwen2; llama's queries and keys are interleaved."""
+"""GGUF's own names, for llama (whose queries and keys are interleaved) and qwen2."""
 
 from collections.abc import Mapping
 
 from neuromanifold.checkpoints.block import Attention, Block, Head, Layout, Mlp, Norm
-from neuromanifold.checkpoints.families.layout import Family, Settings, Slot, from_heads, plain, rows
+from neuromanifold.checkpoints.families.layout import (
+    Family,
+    Settings,
+    Slot,
+    from_heads,
+    plain,
+    rows,
+)
 from neuromanifold.checkpoints.families.rotary import rotary
 from neuromanifold.checkpoints.families.settings import norm_slots
 from neuromanifold.errors import NotCoveredError
@@ -21,7 +28,10 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
         )
     if "rope_freqs.weight" in shapes:
         raise NotCoveredError("GGUF with scaled rotary frequencies (rope_freqs) is not covered")
-    d, heads = settings.whole(f"{word}.embedding_length"), settings.whole(f"{word}.attention.head_count")
+    d, heads = (
+        settings.whole(f"{word}.embedding_length"),
+        settings.whole(f"{word}.attention.head_count"),
+    )
     size = settings.whole(f"{word}.attention.key_length", default=d // heads)
     vocabulary = shapes.get("token_embd.weight", (0,))[0]
     turning = Settings({"rope_theta": settings.real(f"{word}.rope.freq_base", default=10000.0)})
@@ -47,9 +57,7 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
             ),
             scale=size**-0.5,
         ),
-        mlp=Mlp(
-            size=settings.whole(f"{word}.feed_forward_length"), activation="silu", gated=True
-        ),
+        mlp=Mlp(size=settings.whole(f"{word}.feed_forward_length"), activation="silu", gated=True),
         norm=Norm(kind="rms", eps=settings.real(f"{word}.attention.layer_norm_rms_epsilon")),
         final_norm=True,
         tables=(("tokens", vocabulary),),

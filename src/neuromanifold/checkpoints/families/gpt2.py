@@ -63,7 +63,7 @@ def slots(block: Block) -> list[Slot]:
         plain("@wte.weight", "tokens", outer["tokens"]),
         plain("@wpe.weight", "positions", outer["positions"]),
         *norm_slots(outer, "final_norm", "@ln_f"),
-        *head_slots(outer, "tokens", block.width),
+        *head_slots(outer, "tokens"),
     ]
     for layer in range(block.layers):
         at, of = f"@h.{layer}", f"layers.{layer}."

@@ -141,9 +141,7 @@ class Settings:
         """Whether the key is set."""
         value = self._value((key,), default)
         if not isinstance(value, bool):
-            raise FileFormatError(
-                f"the configuration's {key} must be true or false; got {value!r}"
-            )
+            raise FileFormatError(f"the configuration's {key} must be true or false; got {value!r}")
         return value
 
     def _value(self, keys: tuple[str, ...], default: object) -> object:
@@ -183,7 +181,8 @@ def stacked(file: str, parts: dict[str, tuple[int, ...]]) -> Slot:
     counts = {name: prod(shape) if bias else prod(shape[:-1]) for name, shape in parts.items()}
     total = sum(counts.values())
     stored = (total,) if bias else (total, next(iter(parts.values()))[-1])
-    found, first = [], 0
+    first = 0
+    found: list[Part] = []
     for name, shape in parts.items():
         taken = (0, first, first + counts[name])
         found.append(Part(name, stored, taken, tuple(range(len(stored))), shape))

@@ -1,4 +1,4 @@
-"""Llama, Mistral, SmolLM, Qwen2, Qwen3, Gemma 2, and Phi-3: RMS norms, gated MLPs, rotary positions."""
+"""Llama, Mistral, SmolLM, Qwen2, Qwen3, Gemma 2, Phi-3: RMS norms, gated MLPs, rotary positions."""
 
 from collections.abc import Mapping
 
@@ -21,6 +21,7 @@ from neuromanifold.checkpoints.families.settings import (
     windows,
 )
 
+
 def _attention(settings: Settings, shapes: Mapping[str, tuple[int, ...]], model: str) -> Attention:
     d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
     size = settings.whole("head_dim", default=d // heads)
@@ -42,11 +43,11 @@ def _attention(settings: Settings, shapes: Mapping[str, tuple[int, ...]], model:
         qk_norm_eps=settings.real("rms_norm_eps", default=1e-6) if normed else 0.0,
         scale=scale,
         softcap=(
-            settings.real("attn_logit_softcapping") if "attn_logit_softcapping" in settings else None
+            settings.real("attn_logit_softcapping")
+            if "attn_logit_softcapping" in settings
+            else None
         ),
-        windows=windows(
-            settings, settings.whole("num_hidden_layers"), every=model != "gemma2"
-        ),
+        windows=windows(settings, settings.whole("num_hidden_layers"), every=model != "gemma2"),
     )
 
 
@@ -66,9 +67,7 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
         attention=_attention(settings, shapes, model),
         mlp=Mlp(
             size=settings.whole("intermediate_size"),
-            activation=activation(
-                settings, "hidden_activation", "hidden_act", default="silu"
-            ),
+            activation=activation(settings, "hidden_activation", "hidden_act", default="silu"),
             gated=True,
             bias="@layers.0.mlp.up_proj.bias" in shapes,
             output_bias="@layers.0.mlp.down_proj.bias" in shapes,
@@ -97,9 +96,7 @@ def _layer_norms(block: Block, at: str, of: str) -> list[Slot]:
         }
     inner = block.layer_shapes
     return [
-        slot
-        for name, file in names.items()
-        for slot in norm_slots(inner, name, f"{at}.{file}", of)
+        slot for name, file in names.items() for slot in norm_slots(inner, name, f"{at}.{file}", of)
     ]
 
 
@@ -111,12 +108,11 @@ def _attention_slots(inner: Shapes, at: str, of: str) -> list[Slot]:
             found.append(rows(f"{file}.weight", of + name, inner[name]))
         if f"{name}_bias" in inner:
             found.append(rows(f"{file}.bias", f"{of}{name}_bias", inner[f"{name}_bias"]))
-    for name in ("query_norm", "key_norm"):
-        if name in inner:
-            found.append(
-                plain(f"{at}.self_attn.{name[0]}_norm.weight", of + name, inner[name])
-            )
-    return found
+    return found + [
+        plain(f"{at}.self_attn.{name[0]}_norm.weight", of + name, inner[name])
+        for name in ("query_norm", "key_norm")
+        if name in inner
+    ]
 
 
 def _mlp_slots(inner: Shapes, at: str, of: str) -> list[Slot]:
@@ -135,7 +131,7 @@ def _outer_slots(block: Block) -> list[Slot]:
     return [
         plain("@embed_tokens.weight", "tokens", outer["tokens"]),
         *norm_slots(outer, "final_norm", "@norm"),
-        *(head_slots(outer, "tokens", block.width) if block.head.kind != "none" else []),
+        *(head_slots(outer, "tokens") if block.head.kind != "none" else []),
     ]
 
 

@@ -11,7 +11,7 @@ from neuromanifold.checkpoints.families.layout import (
     interleaved,
     plain,
 )
-from neuromanifold.checkpoints.families.rotary import rotary
+from neuromanifold.checkpoints.families.rotary import rotary, scaling_of
 from neuromanifold.checkpoints.families.settings import (
     activation,
     head_slots,
@@ -24,9 +24,7 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     """The block of a GPT-NeoX configuration."""
     d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
     size, rows = d // heads, settings.whole("vocab_size")
-    said = settings.config.get("rope_parameters")
-    inner = Settings(said if isinstance(said, Mapping) else {})
-    share = inner.real(
+    share = scaling_of(settings).real(
         "partial_rotary_factor", default=settings.real("rotary_pct", default=0.25)
     )
     bias = settings.flag("attention_bias", True)
@@ -66,7 +64,7 @@ def slots(block: Block) -> list[Slot]:
     found = [
         plain("@embed_in.weight", "tokens", outer["tokens"]),
         *norm_slots(outer, "final_norm", "@final_layer_norm"),
-        *head_slots(outer, "tokens", block.width, file="embed_out"),
+        *head_slots(outer, "tokens", file="embed_out"),
     ]
     for layer in range(block.layers):
         at, of = f"@layers.{layer}", f"layers.{layer}."

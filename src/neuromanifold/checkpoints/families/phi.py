@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from neuromanifold.checkpoints.block import Attention, Block, Mlp, Norm
 from neuromanifold.checkpoints.families.bert import layer_slots
 from neuromanifold.checkpoints.families.layout import Family, Settings, Slot, plain
-from neuromanifold.checkpoints.families.rotary import rotary
+from neuromanifold.checkpoints.families.rotary import rotary, scaling_of
 from neuromanifold.checkpoints.families.settings import (
     activation,
     head_slots,
@@ -21,9 +21,7 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     size, vocabulary = d // heads, settings.whole("vocab_size")
     if settings.flag("qk_layernorm", False):
         raise NotCoveredError("layer norms of queries and keys are not covered")
-    said = settings.config.get("rope_parameters")
-    inner = Settings(said if isinstance(said, Mapping) else {})
-    share = inner.real(
+    share = scaling_of(settings).real(
         "partial_rotary_factor", default=settings.real("partial_rotary_factor", default=0.5)
     )
     return Block(
@@ -62,7 +60,7 @@ def slots(block: Block) -> list[Slot]:
     found = [
         plain("@embed_tokens.weight", "tokens", outer["tokens"]),
         *norm_slots(outer, "final_norm", "@final_layernorm"),
-        *(head_slots(outer, "tokens", block.width) if block.head.kind != "none" else []),
+        *(head_slots(outer, "tokens") if block.head.kind != "none" else []),
     ]
     for layer in range(block.layers):
         at, of = f"@layers.{layer}", f"layers.{layer}."

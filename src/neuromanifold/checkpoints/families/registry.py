@@ -68,7 +68,7 @@ def match(model: Model, family: Family) -> Match:
     """The block of a model and its tensors, every one accounted for or refused by name."""
     shapes = {name: model.shape(name) for name in model.names}
     prefix = _prefix(family, shapes)
-    marked = _marked(family, shapes, prefix)
+    marked = _marked(shapes, prefix)
     block = family.block(Settings(model.config), marked)
     named = {_renamed(slot.file, prefix, family, shapes): slot for slot in family.slots(block)}
     found = tuple(replace(slot, file=name) for name, slot in named.items() if name in shapes)
@@ -100,12 +100,12 @@ def _prefix(family: Family, shapes: Mapping[str, object]) -> str:
     return next(p for p in family.prefixes if any(name.startswith(p) for name in shapes))
 
 
-def _marked(
-    family: Family, shapes: Mapping[str, tuple[int, ...]], prefix: str
-) -> dict[str, tuple[int, ...]]:
+def _marked(shapes: Mapping[str, tuple[int, ...]], prefix: str) -> dict[str, tuple[int, ...]]:
     """The shapes with `@` for the prefix; without a prefix every name stands in both forms."""
     if prefix:
-        return {n.replace(prefix, "@", 1) if n.startswith(prefix) else n: s for n, s in shapes.items()}
+        return {
+            n.replace(prefix, "@", 1) if n.startswith(prefix) else n: s for n, s in shapes.items()
+        }
     return {**shapes, **{f"@{name}": shape for name, shape in shapes.items()}}
 
 

@@ -8,13 +8,12 @@ from neuromanifold.checkpoints.families.layout import Settings
 from neuromanifold.errors import NotCoveredError
 
 
-def rotary(
-    settings: Settings, size: int, layout: Layout = "half", base: float = 10000.0
-) -> Rotary:
+def rotary(settings: Settings, size: int, layout: Layout = "half", base: float = 10000.0) -> Rotary:
     """Rotary positions on `size` coordinates, scaled as the configuration says."""
-    said = settings.config.get("rope_parameters") or settings.config.get("rope_scaling") or {}
-    scaling = Settings(said if isinstance(said, Mapping) else {})
-    theta = scaling.real("rope_theta", default=settings.real("rope_theta", "rotary_emb_base", default=base))
+    scaling = scaling_of(settings)
+    theta = scaling.real(
+        "rope_theta", default=settings.real("rope_theta", "rotary_emb_base", default=base)
+    )
     frequencies = [theta ** (-2 * i / size) for i in range(size // 2)]
     kind, factor = scaling.word("rope_type", "type", default="default"), 1.0
     if kind == "linear":
@@ -29,6 +28,15 @@ def rotary(
             "function of the weights; default, linear, llama3 and yarn are covered"
         )
     return Rotary(size=size, layout=layout, frequencies=tuple(frequencies), factor=factor)
+
+
+def scaling_of(settings: Settings) -> Settings:
+    """What a configuration says about rotary positions, under either of its two keys."""
+    for key in ("rope_parameters", "rope_scaling"):
+        said = settings.config.get(key)
+        if isinstance(said, Mapping):
+            return Settings(said)
+    return Settings({})
 
 
 def _llama3(frequency: float, scaling: Settings) -> float:

@@ -58,7 +58,7 @@ def language_head(
     return Head(kind=kind, rows=rows, bias=bias, **fields)  # type: ignore[arg-type]
 
 
-def head_slots(shapes: Shapes, table: str, width: int, file: str = "lm_head") -> list[Slot]:
+def head_slots(shapes: Shapes, table: str, file: str = "lm_head") -> list[Slot]:
     """The slots of a language model's head, a stored copy of a tied table included."""
     slots = []
     if "unembedding" in shapes:
@@ -84,7 +84,7 @@ def norm_slots(shapes: Shapes, name: str, file: str, prefix: str = "") -> list[S
 def windows(settings: Settings, layers: int, *, every: bool) -> tuple[int | None, ...]:
     """How many tokens back each layer sees."""
     types = settings.config.get("layer_types")
-    if isinstance(types, list | tuple) and len(types) == layers:
+    if isinstance(types, list) and len(types) == layers:
         if all(kind == "full_attention" for kind in types):
             return ()
         size = settings.whole("sliding_window")

@@ -11,7 +11,7 @@ from neuromanifold.checkpoints.families.settings import activation, norm_slots
 def _side(settings: Settings, key: str) -> tuple[int, int]:
     """A size that is given as one number or as height and width."""
     value = settings.config.get(key)
-    if isinstance(value, list | tuple) and len(value) == 2:
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(v, int) for v in value):
         return value[0], value[1]
     size = settings.whole(key)
     return size, size
@@ -54,9 +54,7 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
         norm=Norm(kind="layer", shift=True, eps=settings.real("layer_norm_eps", default=1e-12)),
         final_norm=True,
         tables=(("positions", 1 + (height // tall) * (width // wide)),),
-        patch=Patch(
-            channels=settings.whole("num_channels", default=3), height=tall, width=wide
-        ),
+        patch=Patch(channels=settings.whole("num_channels", default=3), height=tall, width=wide),
         head=head,
     )
 

@@ -58,7 +58,7 @@ def _qk_norm_shapes(block: Block, readout: Readout) -> Shapes:
 
 
 def _qk_norm_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
-    """γ_q → λ γ_q, γ_k → γ_k / λ, with one λ a plane, or a coordinate that stays (gauge-qk-norm)."""
+    """γ_q → λ γ_q, γ_k → γ_k / λ, with one λ a plane, or a still coordinate (gauge-qk-norm)."""
     a, moved = block.attention, dict(weights)
     which = np.concatenate([np.zeros(a.rotated, int), np.arange(a.key_size - a.rotated)])
     which[a.rotated :] += a.rotated // 2

@@ -52,7 +52,8 @@ def unmet(block: Block) -> tuple[str, ...]:
 
 
 def _unmet_norms(block: Block) -> list[str]:
-    norm, found = block.norm, []
+    norm = block.norm
+    found: list[str] = []
     post = block.placement == "post"
     if norm is None:
         return ["an MLP without norms"] if block.mlp and block.mlp.output_bias else []

@@ -55,7 +55,8 @@ def _mlp_readers(block: Block) -> tuple[str, ...]:
 
 
 def _pre_readings(block: Block) -> list[Reading]:
-    found, attention, mlp = [], ("query", "key", "value"), _mlp_readers(block)
+    attention, mlp = ("query", "key", "value"), _mlp_readers(block)
+    found: list[Reading] = []
     for at in layer_names(block):
         if block.placement == "parallel" and block.mlp is not None:
             found.append(Reading(f"{at}attention_norm", (*attention, *mlp), at))
@@ -68,15 +69,14 @@ def _pre_readings(block: Block) -> list[Reading]:
 
 def _post_readings(block: Block) -> list[Reading]:
     """In x + f(x) the residual sees the norm too: only shifts are free, and the next bias pays."""
-    found, before = [], "embed_norm"
+    before = "embed_norm"
+    found: list[Reading] = []
     if block.embed_width is not None:
         found.append(Reading("embed_norm", ("embed_map",)))
         before = ""  # what the first layer reads is not the output of a norm
     for at in layer_names(block):
         if before:
-            found.append(
-                Reading(before, ("query", "key", "value"), at, False, f"{at}output_bias")
-            )
+            found.append(Reading(before, ("query", "key", "value"), at, False, f"{at}output_bias"))
         found.append(
             Reading(f"{at}attention_norm", _mlp_readers(block), at, False, f"{at}down_bias")
         )

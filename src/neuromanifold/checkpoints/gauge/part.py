@@ -42,12 +42,15 @@ class GaugePart:
     def tangents(self, block: Block, weights: Tensors, readout: Readout = "logits") -> Tensors:
         """Tangent vectors of the orbit: every tensor's move, one more leading axis for all."""
         zero = {name: jnp.zeros(s) for name, s in self.shapes(block, readout).items()}
-        tree = jax.jacfwd(lambda parameters: self.act(block, parameters, weights))(zero)
+
+        def moved(parameters: Tensors) -> Tensors:
+            return self.act(block, parameters, weights)
+
+        tree = jax.jacfwd(moved)(zero)
         moves = {}
         for name, value in weights.items():
             columns = [
-                jnp.moveaxis(tree[name][key].reshape(*jnp.shape(value), -1), -1, 0)
-                for key in zero
+                jnp.moveaxis(tree[name][key].reshape(*jnp.shape(value), -1), -1, 0) for key in zero
             ]
             moves[name] = jnp.concatenate(columns)
         return moves

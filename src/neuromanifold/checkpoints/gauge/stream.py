@@ -151,7 +151,7 @@ def _stream_scale_shapes(block: Block, readout: Readout) -> Shapes:
 
 
 def _stream_scale_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
-    """x → λ x: every norm divides it out again (stream-scale)."""
+    """X → λ x: every norm divides it out again (stream-scale)."""
     factor = jnp.exp(parameters["stream"])
     moved = weights | _scaled(weights, tables(block), factor)
     if block.placement == "sandwich":
@@ -181,7 +181,7 @@ def _norm_scale_shapes(block: Block, readout: Readout) -> Shapes:
 
 
 def _norm_scale_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
-    """What an output norm reads times λ; post-norm: a norm times λ, its readers by λ (stream-scale)."""
+    """What an output norm reads times λ; after the sum: a norm times λ (stream-scale)."""
     moved = dict(weights)
     if block.placement == "sandwich":
         for layer, at in enumerate(layer_names(block)):
@@ -212,14 +212,14 @@ def _post_scales(block: Block, parameters: Mapping[str, Any]) -> list[tuple[str,
 
 
 def _exchange_shapes(block: Block, readout: Readout) -> Shapes:
-    """One exchange for each table beyond the first; none with a token table that is also the head."""
+    """One exchange for each table beyond the first; a token table that is the head has none."""
     n = (block.embed_width or block.width) - (1 if block.centred else 0)
     if block.patch is not None:
         return {"patch": (n,), "class": (n,)}
     others = [name for name, _ in block.tables if name != "tokens"]
     if block.head.kind == "tied":
         others = others[1:]
-    return {name: (n,) for name in others}
+    return dict.fromkeys(others, (n,))
 
 
 def _exchange_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
@@ -323,10 +323,6 @@ PARTS = (
     GaugePart("tied tables", "tables", "d, or 1", _tied_shapes, _tied_act),
     GaugePart("parallel biases", "parallel-biases", "d − ρ", _parallel_shapes, _parallel_act),
     GaugePart("unembedding", "unembedding-shift", "d", _unembedding_shapes, _unembedding_act),
-    GaugePart(
-        "stream scale", "stream-scale", "1", _stream_scale_shapes, _stream_scale_act, True
-    ),
-    GaugePart(
-        "norm scales", "stream-scale", "1 a norm", _norm_scale_shapes, _norm_scale_act, True
-    ),
+    GaugePart("stream scale", "stream-scale", "1", _stream_scale_shapes, _stream_scale_act, True),
+    GaugePart("norm scales", "stream-scale", "1 a norm", _norm_scale_shapes, _norm_scale_act, True),
 )

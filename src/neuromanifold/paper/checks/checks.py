@@ -8,6 +8,7 @@ from neuromanifold.paper.checks import (
     deep_fibers,
     exactness,
     finite_layers,
+    gauge,
     key_query,
     layers,
     linear_forms,
@@ -40,6 +41,7 @@ _MODULES = (
     bounds,
     redundancy,
     exactness,
+    gauge,
 )
 
 _FOUND: dict[str, Check] = {

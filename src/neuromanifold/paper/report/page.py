@@ -12,7 +12,7 @@ from neuromanifold.paper.checks.evidence import Evidence, Verdict
 from neuromanifold.paper.checks.redundancy import redundancy_table
 from neuromanifold.paper.report.drawing import Drawing
 from neuromanifold.paper.report.mathematics import typeset
-from neuromanifold.statements import Statement, beyond, deep, get, objects, single_layer
+from neuromanifold.statements import Statement, beyond, deep, gauge, get, objects, single_layer
 
 _MEANINGS: Mapping[Verdict, str] = {
     "holds": "as claimed",
@@ -89,6 +89,7 @@ def _sections(evidence: Sequence[Evidence]) -> Iterable[str]:
         ("One layer", single_layer.STATEMENTS),
         ("Deep networks", [s for s in deep.STATEMENTS if s.kind != "figure"]),
         ("Beyond the paper", beyond.STATEMENTS),
+        ("Real transformers", gauge.STATEMENTS),
         ("What the figures show", [s for s in deep.STATEMENTS if s.kind == "figure"]),
     )
     for title, statements in groups:

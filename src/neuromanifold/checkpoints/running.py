@@ -1,0 +1,94 @@
+"""Running a model in float64 with the weights of one layer in memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.forward import embed, layer_step, readout
+
+TOKENS = 12
+"""The length of the random text; every length up to it is a prefix when the mask is causal."""
+
+
+class Layered(Protocol):
+    """Something whose tensors can be asked for layer by layer."""
+
+    @property
+    def block(self) -> Block:
+        """What the tensors mean."""
+        ...
+
+    def outer(self) -> Mapping[str, np.ndarray]:
+        """The tensors outside the layers."""
+        ...
+
+    def layer(self, layer: int) -> Mapping[str, np.ndarray]:
+        """The tensors of a layer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a model did with an input.
+
+    Attributes:
+        outputs: logits, or hidden states, one column a token.
+        streams: the stream after each layer, normalised without gain and shift.
+    """
+
+    outputs: np.ndarray
+    streams: tuple[np.ndarray, ...]
+
+
+def random_inputs(block: Block, seed: int, tokens: int = TOKENS) -> dict[str, np.ndarray]:
+    """Tokens (or patches) drawn from the seed."""
+    generator = np.random.default_rng(seed)
+    if block.patch is not None:
+        count = block.rows("positions") - 1
+        return {"patches": generator.normal(size=(block.patch.size, count))}
+    if not block.tables:
+        return {"stream": generator.normal(size=(block.width, tokens))}
+    room = block.rows("positions") - block.position_offset
+    count = min(tokens, room) if block.rows("positions") else tokens
+    inputs = {"tokens": generator.integers(0, block.rows("tokens"), count)}
+    if block.rows("types"):
+        inputs["types"] = generator.integers(0, block.rows("types"), count)
+    return inputs
+
+
+def run(model: Layered, inputs: Mapping[str, np.ndarray]) -> Run:
+    """Run a model in float64."""
+    block = model.block
+    with jax.enable_x64(True):
+        outer = model.outer()
+        x = embed(block, outer, inputs)
+        streams = []
+        for layer in range(block.layers):
+            tensors = dict(model.layer(0 if block.shared else layer))
+            if block.attention.relative is not None:
+                tensors["score_table"] = outer["score_table"]
+            x = layer_step(block, tensors, x, layer)
+            streams.append(_normalised(block, tensors, x))
+        return Run(np.asarray(readout(block, outer, x)), tuple(streams))
+
+
+def _normalised(block: Block, tensors: Mapping[str, np.ndarray], x: jax.Array) -> np.ndarray:
+    """What is left of a stream when all that a norm removes, gain and shift are taken away."""
+    if block.placement == "post" and block.norm is not None and "mlp_norm" in tensors:
+        x = x - tensors["mlp_norm_shift"][:, None] if block.norm.shift else x
+        x = x / (tensors["mlp_norm"] + block.norm.offset)[:, None]
+    if block.centred:
+        x = x - jnp.mean(x, axis=0)
+    size = jnp.sqrt(jnp.mean(x**2, axis=0))
+    return np.asarray(x / jnp.where(size > 0, size, 1.0))
+
+
+def deviation(first: np.ndarray, second: np.ndarray) -> float:
+    """The largest difference, relative to the largest entry."""
+    scale = float(np.abs(first).max())
+    return float(np.abs(first - second).max()) / (scale if scale > 0 else 1.0)

@@ -1,0 +1,139 @@
+"""`neuromanifold checkpoint`: real models in files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from neuromanifold.cli.options import Force, Json
+from neuromanifold.cli.output import columns, print_json, print_lines, progress
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from neuromanifold.checkpoints.audit import Audit
+
+Model = Annotated[
+    Path, Parameter(help="a folder with config.json, a .safetensors, .bin, .pt or .gguf file")
+]
+Config = Annotated[Path | None, Parameter(help="the configuration, when none lies beside the file")]
+Heads = Annotated[int | None, Parameter(help="query heads, when the configuration does not say")]
+Family = Annotated[Path | None, Parameter(help="a description of a model of no known family")]
+Readout = Annotated[
+    Literal["logits", "probabilities"], Parameter(help="what is looked at of the output")
+]
+Dtype = Annotated[
+    Literal["float64", "float32", "float16", "bfloat16"] | None,
+    Parameter(help="of the tensors written; by default that of the tensors read"),
+]
+
+
+def audit(
+    model: Model,
+    *,
+    config: Config = None,
+    heads: Heads = None,
+    family: Family = None,
+    readout: Readout = "logits",
+    figure: Annotated[Path | None, Parameter(help="draw layers × heads into this file")] = None,
+    html: Annotated[Path | None, Parameter(help="write a page into this file")] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Count the redundant parameters of a model part by part, and look at every head.
+
+    Example: neuromanifold checkpoint audit my-model --html audit.html
+    """
+    from neuromanifold.checkpoints.audit import audit as look
+    from neuromanifold.checkpoints.checkpoint import open_checkpoint
+    from neuromanifold.files import check_writable, write_file
+
+    for path in (figure, html):
+        if path is not None:
+            check_writable(path, force=force)
+    with progress("reading the layers"):
+        found = look(open_checkpoint(model, config=config, heads=heads, family=family), readout)
+    if figure is not None:
+        write_file(figure, _drawn(found, figure), force=force)
+    if html is not None:
+        from neuromanifold.checkpoints.picture import audit_page
+
+        write_file(html, audit_page(found).encode(), force=force)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_lines(*_audit_lines(found))
+
+
+def _drawn(found: "Audit", path: Path) -> bytes:
+    import io
+
+    from neuromanifold.checkpoints.picture import audit_figure
+    from neuromanifold.errors import ArgumentError
+
+    suffix = path.suffix.lstrip(".").lower()
+    if suffix not in ("png", "svg", "pdf"):
+        raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {path.name}")
+    content = io.BytesIO()
+    audit_figure(found).savefig(content, format=suffix)
+    return content.getvalue()
+
+
+def _audit_lines(found: "Audit") -> list[str]:
+    from neuromanifold.checkpoints.picture import notes
+
+    rows = [("part", "dimension", "formula", "statement")]
+    rows += [(p.name, f"{p.dimension:,}", p.formula, p.statement) for p in found.parts]
+    return [str(found), "", *columns(rows), "", *notes(found)]
+
+
+def canonical(
+    model: Model,
+    *,
+    out: Annotated[Path, Parameter(help="the safetensors file to write")],
+    fold: Annotated[
+        bool, Parameter(negative="", help="only fold norms into their readers")
+    ] = False,
+    drop_dead: Annotated[
+        bool, Parameter(negative="", help="only zero what the function does not see")
+    ] = False,
+    balance: Annotated[
+        bool, Parameter(negative="", help="only balance the factors of heads and neurons")
+    ] = False,
+    dtype: Dtype = None,
+    config: Config = None,
+    heads: Heads = None,
+    family: Family = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write the normal form of a model: the same for all weights that gauge makes equal.
+
+    It has the names, shapes and (without --dtype) dtypes of the original, and its function. With
+    --fold, --drop-dead or --balance only these steps are taken.
+
+    Example: neuromanifold checkpoint canonical my-model --out normal.safetensors
+    """
+    from neuromanifold.checkpoints.canonical import Steps, write_canonical
+    from neuromanifold.checkpoints.checkpoint import open_checkpoint
+    from neuromanifold.files import check_writable
+
+    check_writable(out, force=force)
+    some = fold or drop_dead or balance
+    steps = Steps(fold=fold, drop_dead=drop_dead, balance=balance, order=False) if some else Steps()
+    opened = open_checkpoint(model, config=config, heads=heads, family=family)
+    with progress("computing the normal form"):
+        report = write_canonical(opened, out, steps, dtype=_dtype(dtype), force=force)
+    if json:
+        print_json(report.to_dict())
+    else:
+        print_lines(str(report))
+
+
+def _dtype(word: str | None) -> "np.dtype | None":
+    if word is None:
+        return None
+    import ml_dtypes
+    import numpy as np
+
+    return np.dtype(ml_dtypes.bfloat16) if word == "bfloat16" else np.dtype(word)

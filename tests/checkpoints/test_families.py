@@ -1,0 +1,173 @@
+"""Every family: bits kept in a round trip, every tensor accounted for or refused by name."""
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+from models import CONFIGS, make_model, save_model, tensors_of
+
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.reading import open_model
+from neuromanifold.cli import main
+from neuromanifold.errors import FileFormatError, NeuromanifoldError
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_round_trip_through_the_block_keeps_every_bit(tmp_path, name):
+    dtype = ml_dtypes.bfloat16 if name in ("llama", "gpt2") else np.float32
+    folder = make_model(tmp_path / "model", name, dtype=dtype)
+    checkpoint = open_checkpoint(folder)
+    out = tmp_path / "again.safetensors"
+    checkpoint.write(out, checkpoint.stored)
+    before, after = open_model(folder), open_model(out)
+    assert set(before.names) == set(after.names)
+    for file in before.names:
+        assert before.dtype(file) == after.dtype(file)
+        assert before.tensor(file).tobytes() == after.tensor(file).tobytes()
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_block_is_json_and_back(tmp_path, name):
+    block = open_checkpoint(make_model(tmp_path, name)).block
+    assert Block.from_dict(json.loads(json.dumps(block.to_dict()))) == block
+
+
+def test_fused_transposed_and_interleaved_layouts_are_where_they_should_be(tmp_path):
+    """Independent index arithmetic for the three layouts that people get wrong."""
+    d, H, k = 24, 4, 6
+    gpt2 = tensors_of(CONFIGS["gpt2"])
+    found = open_checkpoint(save_model(tmp_path / "gpt2", CONFIGS["gpt2"], gpt2))
+    fused = gpt2["transformer.h.1.attn.c_attn.weight"]  # (in, out), out = query | key | value
+    assert np.array_equal(found.stored("layers.1.key")[2], fused[:, d + 2 * k : d + 3 * k].T)
+    output = gpt2["transformer.h.1.attn.c_proj.weight"]
+    assert np.array_equal(found.stored("layers.1.output")[3, 0], output[3 * k : 4 * k].T)
+    neox = tensors_of(CONFIGS["neox"])
+    found = open_checkpoint(save_model(tmp_path / "neox", CONFIGS["neox"], neox))
+    rows = neox["gpt_neox.layers.0.attention.query_key_value.weight"].reshape(H, 3, k, d)
+    assert np.array_equal(found.stored("layers.0.value")[1], rows[1, 2])
+    llama = tensors_of(CONFIGS["llama"])
+    found = open_checkpoint(save_model(tmp_path / "llama", CONFIGS["llama"], llama))
+    query = llama["model.layers.0.self_attn.q_proj.weight"]
+    assert np.array_equal(found.stored("layers.0.query")[1, 0], query[2 * k : 3 * k])
+
+
+def test_buffers_pooler_prefix_and_old_names_are_known(tmp_path):
+    config, tensors = CONFIGS["bert"], tensors_of(CONFIGS["bert"])
+    bare = {name.removeprefix("bert."): value for name, value in tensors.items()}
+    bare = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): v
+        for name, v in bare.items()
+    }
+    bare["embeddings.position_ids"] = np.arange(16)
+    bare["pooler.dense.weight"] = np.ones((24, 24), np.float32)
+    found = open_checkpoint(save_model(tmp_path, config, bare))
+    assert found.found.outside == ("pooler.dense.weight",)
+    assert found.found.buffers == ("embeddings.position_ids",)
+    assert found.block.parameters == sum(v.size for v in tensors.values())
+
+
+def _broken(tmp_path, change=None, config=None, name="llama"):
+    tensors = tensors_of(CONFIGS[name])
+    if change is not None:
+        change(tensors)
+    return save_model(tmp_path / "broken", CONFIGS[name] if config is None else config, tensors)
+
+
+@pytest.mark.parametrize(
+    ("change", "config", "sentence"),
+    [
+        (lambda t: t.pop("model.norm.weight"), None, "has no tensor model.norm.weight"),
+        (lambda t: t.update(strange=np.ones(3)), None, "strange .* is no tensor of a model"),
+        (
+            lambda t: t.update({"model.norm.weight": np.ones(23, np.float32)}),
+            None,
+            r"model.norm.weight has shape \(23,\), and the configuration asks for \(24,\)",
+        ),
+        (None, {**CONFIGS["llama"], "num_key_value_heads": 3}, "4 query heads cannot share 3"),
+        (None, {**CONFIGS["llama"], "num_attention_heads": None}, "no 'num_attention_heads'"),
+        (None, {**CONFIGS["llama"], "model_type": "mamba"}, "models of type 'mamba' are not known"),
+        (None, {**CONFIGS["llama"], "model_type": None}, "names its model_type"),
+        (None, {**CONFIGS["llama"], "tie_word_embeddings": True}, "their values differ"),
+        (None, {**CONFIGS["llama"], "hidden_act": "prelu"}, "activation 'prelu' is not covered"),
+        (None, {**CONFIGS["llama"], "hidden_size": "24"}, "hidden_size must be a whole number"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(tmp_path, change, config, sentence, capsys):
+    folder = _broken(tmp_path, change, config)
+    with pytest.raises(NeuromanifoldError, match=sentence):
+        open_checkpoint(folder)
+    assert main(["checkpoint", "audit", str(folder)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_entries_that_are_not_finite_are_refused_when_they_are_read(tmp_path):
+    def spoil(tensors):
+        tensors["model.layers.1.mlp.up_proj.weight"][0, 0] = np.nan
+
+    checkpoint = open_checkpoint(_broken(tmp_path, spoil))
+    checkpoint.layer(0)
+    with pytest.raises(FileFormatError, match=r"up_proj\.weight has entries that are NaN"):
+        checkpoint.layer(1)
+
+
+def test_a_stored_copy_of_a_tied_head_is_a_copy_and_stays_one(tmp_path):
+    tensors = tensors_of(CONFIGS["llama-tied"])
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+    checkpoint = open_checkpoint(save_model(tmp_path / "m", CONFIGS["llama-tied"], tensors))
+    assert checkpoint.block.head.kind == "tied"
+    out = tmp_path / "doubled.safetensors"
+    checkpoint.write(out, lambda name: 2 * checkpoint.stored(name))
+    written = open_model(out)
+    doubled = 2 * tensors["lm_head.weight"]
+    assert np.array_equal(written.tensor("lm_head.weight"), doubled)
+    assert np.array_equal(written.tensor("model.embed_tokens.weight"), doubled)
+
+
+def test_heads_come_from_the_configuration_or_the_caller_never_from_a_guess(tmp_path):
+    config = {**CONFIGS["bert"], "num_attention_heads": None}
+    folder = save_model(tmp_path, config, tensors_of(CONFIGS["bert"]))
+    with pytest.raises(FileFormatError, match="no 'num_attention_heads'"):
+        open_checkpoint(folder)
+    assert open_checkpoint(folder, heads=4).block.attention.key_size == 6
+
+
+def test_a_described_family_reads_what_no_family_knows(tmp_path):
+    """The layout of `torch.nn.MultiheadAttention`, whose files say nothing about heads."""
+    tensors = tensors_of(CONFIGS["gpt2"])
+    checkpoint = open_checkpoint(save_model(tmp_path / "gpt2", CONFIGS["gpt2"], tensors))
+    block = checkpoint.block
+    names = {"up": "linear1", "down": "linear2", "output": "self_attn.out_proj"}
+    plain = [n for n in block.layer_shapes if not n.startswith(("query", "key", "value"))]
+    entries = [
+        {
+            "file": f"layers.{{L}}.self_attn.in_proj_{kind}",
+            "holds": [f"layers.{{L}}.{n}{end}" for n in ("query", "key", "value")],
+        }
+        for kind, end in (("weight", ""), ("bias", "_bias"))
+    ]
+    entries += [
+        {"file": f"layers.{{L}}.{names.get(n, n)}", "holds": [f"layers.{{L}}.{n}"]} for n in plain
+    ]
+    entries += [{"file": name, "holds": [name]} for name in block.global_shapes]
+    description = tmp_path / "family.json"
+    description.write_text(json.dumps({"block": block.to_dict(), "tensors": entries}))
+    stored = {name: checkpoint.stored(name) for name in block.global_shapes}
+    for layer in range(block.layers):
+        at = f"layers.{layer}."
+        fused = [checkpoint.stored(f"{at}{n}").reshape(24, 24) for n in ("query", "key", "value")]
+        stored[f"{at}self_attn.in_proj_weight"] = np.concatenate(fused)
+        biases = [checkpoint.stored(f"{at}{n}_bias").ravel() for n in ("query", "key", "value")]
+        stored[f"{at}self_attn.in_proj_bias"] = np.concatenate(biases)
+        for n in plain:
+            value = checkpoint.stored(at + n)
+            if n == "output":
+                value = value[:, 0].transpose(1, 0, 2).reshape(24, 24)
+            stored[f"{at}{names.get(n, n)}"] = value
+    other = save_model(tmp_path / "other", {}, stored)
+    found = open_checkpoint(other, family=description)
+    for name in block.shapes:
+        assert np.array_equal(found.stored(name), checkpoint.stored(name))
