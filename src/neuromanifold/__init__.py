@@ -17,6 +17,15 @@ _HOME = {
     "attention": "neuromanifold.networks.attention",
     "dimension_formula": "neuromanifold.formula.formula",
     "redundancy": "neuromanifold.formula.redundancy",
+    "network": "neuromanifold.symmetry.families",
+    "Network": "neuromanifold.networks.network",
+    "Space": "neuromanifold.networks.space",
+    "Tensor": "neuromanifold.networks.space",
+    "GL": "neuromanifold.symmetry.groups",
+    "Orthogonal": "neuromanifold.symmetry.groups",
+    "RotationCommutant": "neuromanifold.symmetry.groups",
+    "Monomial": "neuromanifold.symmetry.groups",
+    "WithTranslations": "neuromanifold.symmetry.groups",
     "certify": "neuromanifold.certificates.exact",
     "certify_function": "neuromanifold.certificates.exact",
     "verify": "neuromanifold.certificates.verify",
@@ -35,6 +44,8 @@ _HOME = {
     "adapter": "neuromanifold.checkpoints.adapters.peft",
     "merge_adapters": "neuromanifold.checkpoints.adapters.reduce",
     "adapter_distance": "neuromanifold.checkpoints.adapters.compare",
+    "network_oracle": "neuromanifold.recovery.oracle",
+    "load_certificate": "neuromanifold.certificates.certificate",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -13,6 +13,10 @@ class ArchitectureError(NeuromanifoldError, ValueError):
     """The sizes or words given describe no network."""
 
 
+class DiagramError(NeuromanifoldError, ValueError):
+    """The spaces and tensors given are no diagram of the network they are meant for."""
+
+
 class WeightsError(NeuromanifoldError, ValueError):
     """The arrays given are not weights of the network they are meant for."""
 

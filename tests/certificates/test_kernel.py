@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+import neuromanifold as nm
 from neuromanifold.algebra.linear import FloatingPoint
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.kernel import hidden_kernel
 from neuromanifold.certificates.numeric import numeric_jacobian, unit_rows
-from neuromanifold.certificates.symmetry_bound import dense, slot_columns
 from neuromanifold.networks.weights import random_weights
+from neuromanifold.symmetry.attention import named
 from neuromanifold.symmetry.families import all_generators
 
 
@@ -28,14 +29,13 @@ def test_directions_are_the_kernel_less_the_known_tangent_vectors(widths):
     """
     network = Architecture(widths, (2, 2), 3)
     certificate, weights = certify(network), random_weights(network, 0)
-    J = unit_rows(numeric_jacobian(weights, seed=0))
-    places = slot_columns(network)
-    known = np.concatenate(
-        [dense(b, places, J.shape[1]) for b in all_generators(weights, FloatingPoint())]
-    )
+    net = nm.network(network)
+    J = unit_rows(numeric_jacobian(net, named(weights), seed=0))
+    blocks = all_generators(net, named(weights), FloatingPoint())
+    known = np.concatenate([net.dense(block) for block in blocks])
     rank = sum(family.dimension for family in certificate.symmetries)
     left = np.eye(J.shape[1]) - projection(J, certificate.lower) - projection(known, rank)
-    found = hidden_kernel(certificate)
+    found = hidden_kernel(certificate, net)
     assert len(found.directions) == network.parameters - certificate.lower - rank > 0
     start = 0
     for name, tensor in weights.named_tensors():

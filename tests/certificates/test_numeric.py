@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+import neuromanifold as nm
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.numeric import estimate, numeric_jacobian, unit_rows
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
+from neuromanifold.symmetry.attention import named
 
 SMALL = (
     Architecture((3, 2), (2,), 3),
@@ -61,7 +63,7 @@ def test_one_output_coordinate_has_no_differences(readout):
 def test_the_usual_float_rank_of_deep_networks_is_wrong_and_the_exact_one_is_right(architecture):
     exact = certify(architecture)
     assert exact.verdict == "exact"
-    J = numeric_jacobian(normal_weights(architecture, 0))
+    J = numeric_jacobian(nm.network(architecture), named(normal_weights(architecture, 0)))
     assert np.linalg.matrix_rank(J) < exact.lower
     assert estimate(architecture, weights=normal_weights(architecture, 0)).verdict == "undecided"
 
@@ -80,7 +82,7 @@ def test_a_gap_of_a_thousand_would_be_believed_wrongly():
 
 def test_unit_rows_bring_back_what_the_scale_of_the_rows_buries():
     architecture = Architecture((4,) * 5, (2,) * 4, 2)
-    J = numeric_jacobian(normal_weights(architecture, 0))
+    J = numeric_jacobian(nm.network(architecture), named(normal_weights(architecture, 0)))
     scaled = np.linalg.svd(unit_rows(J), compute_uv=False)
     assert np.sum(scaled > 1e-12 * scaled[0]) == certify(architecture).lower
     np.testing.assert_allclose(np.linalg.norm(unit_rows(J), axis=1), 1.0)
@@ -102,7 +104,9 @@ def test_the_local_dimension_at_given_weights_is_smaller_at_a_singular_point():
 def test_float32_sees_less_and_does_not_pretend(seed):
     architecture = Architecture((3, 3, 3), (2, 2), 3)
     weights = random_weights(architecture, seed)
-    single = numeric_jacobian(weights, inputs=250, dtype=np.float32)
+    single = numeric_jacobian(
+        nm.network(architecture), named(weights), inputs=250, dtype=np.float32
+    )
     assert single.dtype == np.float32
     assert np.linalg.matrix_rank(single) < certify(architecture).lower
     found = estimate(architecture, weights=weights, inputs=250, dtype=np.float32)

@@ -10,9 +10,8 @@ from neuromanifold.fibers.pairs import swapped
 from neuromanifold.fibers.same import same_function
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
+from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.group_element import GroupElement
-from neuromanifold.symmetry.head_mixing import HeadMixing
-from neuromanifold.symmetry.head_permutation import HeadPermutation
 
 NETWORKS = ARCHITECTURES[::3]
 several_networks = pytest.mark.parametrize("architecture", NETWORKS, ids=str)
@@ -159,7 +158,7 @@ def test_permuted_heads_are_the_same(attention_kind, seed):
     )
     weights = random_weights(architecture, seed)
     order = (np.array([2, 0, 1]), np.array([1, 0, 2]))
-    answer = same_function(weights, HeadPermutation().act(order, weights))
+    answer = same_function(weights, GroupElement(architecture, head_permutation=order).act(weights))
     assert answer.verdict == "same"
     assert answer.transport is not None
     np.testing.assert_array_equal(answer.transport.element.head_permutation, order)
@@ -168,9 +167,11 @@ def test_permuted_heads_are_the_same(attention_kind, seed):
 @pytest.mark.statement("head-mixing")
 def test_mixed_heads_are_the_same_for_their_own_reason():
     architecture = Architecture(widths=(3, 3), ranks=(3,), tokens=3, heads=2)
-    weights, mixing = random_weights(architecture, 0), HeadMixing()
-    g = mixing.random(architecture, np.random.default_rng(0))
-    answer = same_function(weights, mixing.act(g, weights))
+    weights = random_weights(architecture, 0)
+    families = {family.name: family for family in attention_network(architecture).families}
+    mixing = families["head mixing"]
+    moved = mixing.act(mixing.random(np.random.default_rng(0)), named(weights))
+    answer = same_function(weights, Weights.from_named(architecture, moved))
     assert (answer.verdict, answer.statement) == ("same", "head-mixing")
 
 

@@ -9,8 +9,8 @@ from neuromanifold.errors import ArgumentError, WeightsError
 from neuromanifold.fibers.normal_form.factors import match_factors
 from neuromanifold.fibers.transport.transport import transport
 from neuromanifold.networks.weights import Weights, random_weights
-from neuromanifold.symmetry.general_linear import random_invertible
 from neuromanifold.symmetry.group_element import PARTS, GroupElement
+from neuromanifold.symmetry.groups import random_invertible
 
 WIDE = tuple(
     Architecture(**fields)

@@ -15,8 +15,7 @@ from neuromanifold.geometry.differential import factor_differential, pair_differ
 from neuromanifold.geometry.layer import Factors
 from neuromanifold.geometry.segre import product_table, table_of
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
-from neuromanifold.symmetry.key_query import KeyQuery
-from neuromanifold.symmetry.scaling import Scaling
+from neuromanifold.symmetry.group_element import GroupElement, parts_of
 from single_layers import architecture, float_layer, integer_layer, layer
 
 SEEDS = st.integers(0, 10**6)
@@ -59,8 +58,9 @@ def test_every_kind_of_point_is_recognised(
 def test_scalings_and_gauge_change_nothing(sizes, ranks, parallel, seed):
     weights = float_layer(*sizes, *ranks, seed, parallel=parallel)
     generator = np.random.default_rng(seed)
-    moved = Scaling().act((np.array([generator.choice([-1e3, 1e-3])]),), weights)
-    moved = KeyQuery().act(KeyQuery().random(weights.architecture, generator), moved)
+    gauge = parts_of(weights.architecture)["key_query"].random(generator)
+    scaling = (np.array([generator.choice([-1e3, 1e-3])]),)
+    moved = GroupElement(weights.architecture, scaling=scaling, key_query=gauge).act(weights)
     before, after = classify(weights), classify(moved)
     assert {**before.to_dict(), "reasons": []} == {**after.to_dict(), "reasons": []}
     assert after.distances.rank_one == pytest.approx(before.distances.rank_one, abs=1e-10)

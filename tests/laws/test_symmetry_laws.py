@@ -4,123 +4,124 @@ import jax
 import numpy as np
 import pytest
 
-from architectures import ARCHITECTURES
+from diagrams import NETWORKS
 from neuromanifold.algebra.linear import FloatingPoint
-from neuromanifold.networks.attention import attention
-from neuromanifold.networks.weights import Weights, conditioned_weights
+from neuromanifold.networks.weights import conditioned_weights
+from neuromanifold.symmetry.attention import named
 from neuromanifold.symmetry.families import families_of
-from neuromanifold.symmetry.head_mixing import HeadMixing
 
 CASES = [
-    pytest.param(architecture, family, id=f"{family.name} | {architecture.name}")
-    for architecture in ARCHITECTURES
-    for family in families_of(architecture)
+    pytest.param(network, family, id=f"{family.name} | {network.name}")
+    for network in NETWORKS
+    for family in families_of(network)
 ]
-ACTING = [
-    case
-    for case in CASES
-    if not isinstance(case.values[1], HeadMixing) or case.values[1].integrates(case.values[0])
-]
+ACTING = [case for case in CASES if case.values[1].is_group]
 SEEDS = range(2)
 
-at_inputs = jax.jit(jax.vmap(attention, in_axes=(None, 0)))
+
+def weights_of(network, seed):
+    """Weights far from every singularity."""
+    if network.architecture is not None:
+        return named(conditioned_weights(network.architecture, seed))
+    return network.draw(seed)
 
 
-@jax.jit
-def images(weights, tangents, X):
-    """The differential of W ↦ φ_W(X), applied to each of the tangent vectors."""
-    return jax.vmap(lambda v: jax.jvp(lambda w: attention(w, X), (weights,), (v,))[1])(tangents)
-
-
-def outputs(weights, seed):
-    """φ_W at a few random inputs."""
-    architecture = weights.architecture
-    inputs = np.random.default_rng(seed).standard_normal(
-        (3, architecture.widths[0], architecture.tokens)
-    )
-    with jax.enable_x64(True):
-        return np.asarray(at_inputs(weights, inputs))
-
-
-@pytest.mark.parametrize(("architecture", "family"), ACTING)
-def test_the_identity_moves_nothing(architecture, family):
-    weights = conditioned_weights(architecture, 0)
-    moved = family.act(family.identity(architecture), weights)
-    np.testing.assert_allclose(moved.flatten(), weights.flatten(), rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize(("architecture", "family"), ACTING)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_acting_twice_is_acting_with_the_product(architecture, family, seed):
-    weights = conditioned_weights(architecture, seed)
+def inputs_of(network, seed, count=3):
     generator = np.random.default_rng(seed)
-    g, h = (family.random(architecture, generator) for _ in range(2))
-    twice = family.act(g, family.act(h, weights)).flatten()
-    once = family.act(family.compose(g, h), weights).flatten()
-    assert np.linalg.norm(twice - once) <= 1e-11 * np.linalg.norm(twice)
+    return [
+        jax.tree.map(lambda leaf: generator.standard_normal(leaf.shape), network.sample)
+        for _ in range(count)
+    ]
+
+
+def outputs(network, weights, seed):
+    """The function at a few random inputs."""
+    with jax.enable_x64(True):
+        return np.stack([np.asarray(network.apply(weights, X)) for X in inputs_of(network, seed)])
+
+
+@pytest.mark.parametrize(("network", "family"), ACTING)
+def test_the_identity_moves_nothing(network, family):
+    weights = weights_of(network, 0)
+    moved = family.act(family.identity(), weights)
+    np.testing.assert_allclose(network.flatten(moved), network.flatten(weights), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(("network", "family"), ACTING)
+def test_acting_twice_is_acting_with_the_product(network, family):
+    for seed in SEEDS:
+        weights, generator = weights_of(network, seed), np.random.default_rng(seed)
+        g, h = (family.random(generator) for _ in range(2))
+        twice = network.flatten(family.act(g, family.act(h, weights)))
+        once = network.flatten(family.act(family.compose(g, h), weights))
+        assert np.linalg.norm(twice - once) <= 1e-11 * np.linalg.norm(twice)
 
 
 @pytest.mark.statement("lemma-3.1")
 @pytest.mark.statement("eq-9")
 @pytest.mark.statement("eq-6")
 @pytest.mark.statement("head-mixing")
-@pytest.mark.parametrize(("architecture", "family"), ACTING)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_function_is_constant_on_orbits(architecture, family, seed):
-    weights = conditioned_weights(architecture, seed)
-    moved = family.act(family.random(architecture, np.random.default_rng(seed)), weights)
-    before, after = outputs(weights, seed), outputs(moved, seed)
-    assert np.linalg.norm(after - before) <= 1e-10 * np.linalg.norm(before)
-    if family.dimension(architecture):
-        assert not np.allclose(moved.flatten(), weights.flatten())
+@pytest.mark.parametrize(("network", "family"), ACTING)
+def test_the_function_is_constant_on_orbits(network, family):
+    for seed in SEEDS:
+        weights = weights_of(network, seed)
+        moved = family.act(family.random(np.random.default_rng(seed)), weights)
+        before, after = outputs(network, weights, seed), outputs(network, moved, seed)
+        assert np.linalg.norm(after - before) <= 1e-10 * np.linalg.norm(before)
+        if family.dimension:
+            assert not np.allclose(network.flatten(moved), network.flatten(weights))
 
 
-def tangent_vectors(weights, family):
-    """The generators of one family, each as weights."""
-    for block in family.generators(weights, FloatingPoint()):
-        for k in range(block.count):
-            layers = [
-                {name: np.zeros_like(tensor) for name, tensor in layer.tensors().items()}
-                for layer in weights.layers
-            ]
-            for slot, moved in block.moves.items():
-                layers[slot.layer][slot.tensor][slot.head] = moved[k]
-            yield Weights.from_tensors(weights.architecture, layers)
+def tangent_vectors(network, family, weights):
+    """The generators of one family as rows."""
+    blocks = family.generators(weights, FloatingPoint())
+    return np.concatenate([np.zeros((0, network.columns)), *map(network.dense, blocks)])
 
 
 @pytest.mark.statement("head-mixing")
-@pytest.mark.parametrize(("architecture", "family"), CASES)
-def test_generators_lie_in_the_kernel_of_the_jacobian(architecture, family):
-    weights = conditioned_weights(architecture, 1)
-    X = np.random.default_rng(1).standard_normal((architecture.widths[0], architecture.tokens))
-    tangents = list(tangent_vectors(weights, family))
-    if not tangents:
-        assert family.dimension(architecture) == 0
+@pytest.mark.parametrize(("network", "family"), CASES)
+def test_generators_lie_in_the_kernel_of_the_jacobian(network, family):
+    weights = weights_of(network, 1)
+    rows = tangent_vectors(network, family, weights)
+    assert len(rows) == family.dimension
+    if not len(rows):
         return
+    stacked = network.assemble(rows, (len(rows),))
+    X = inputs_of(network, 1, 1)[0]
     with jax.enable_x64(True):
-        stacked = jax.tree.map(lambda *parts: np.stack(parts), *tangents)
-        moved = np.asarray(images(weights, stacked, X))
-    assert np.abs(moved).max() <= 1e-11 * max(1.0, np.abs(outputs(weights, 1)).max())
+        at = network.assemble(network.flatten(weights))
+
+        def image(tangent):
+            return jax.jvp(lambda w: network.apply(w, X), (at,), (tangent,))[1]
+
+        moved = np.asarray(jax.vmap(image)(stacked))
+    assert np.abs(moved).max() <= 1e-11 * max(1.0, np.abs(outputs(network, weights, 1)).max())
 
 
-@pytest.mark.parametrize(("architecture", "family"), CASES)
-def test_the_number_of_generators_is_the_dimension_of_the_group(architecture, family):
-    weights = conditioned_weights(architecture, 2)
-    blocks = family.generators(weights, FloatingPoint())
-    assert sum(block.count for block in blocks) == family.dimension(architecture)
-
-
-@pytest.mark.parametrize(("architecture", "family"), ACTING)
-def test_generators_are_tangent_to_the_orbits(architecture, family):
+@pytest.mark.parametrize(("network", "family"), ACTING)
+def test_generators_are_tangent_to_the_orbits(network, family):
     """A small step along the orbit lies in the span of the generators, up to its square."""
-    if family.dimension(architecture) == 0:
+    if family.dimension == 0:
         return
-    weights = conditioned_weights(architecture, 3)
-    span = np.stack([v.flatten() for v in tangent_vectors(weights, family)])
-    one = family.identity(architecture)
-    other = family.random(architecture, np.random.default_rng(3), 2.0)
-    step = tuple(e + 1e-5 * (g - e) for e, g in zip(one, other, strict=True))
-    moved = family.act(step, weights).flatten() - weights.flatten()
+    weights = weights_of(network, 3)
+    span = tangent_vectors(network, family, weights)
+    one, other = family.identity(), family.random(np.random.default_rng(3), 2.0)
+    step = tuple(
+        e + 1e-5 * (g - e if e.ndim < 2 or _is_connected(family) else _tangent(g, e))
+        for e, g in zip(one, other, strict=True)
+    )
+    moved = network.flatten(family.act(step, weights)) - network.flatten(weights)
     residual = moved - np.linalg.lstsq(span.T, moved)[0] @ span
     assert np.linalg.norm(moved) > 1e-7
     assert np.linalg.norm(residual) <= 1e-3 * np.linalg.norm(moved)
+
+
+def _is_connected(family):
+    """Whether a straight line from the identity to an element begins in the group."""
+    groups = [space.group for space in getattr(family, "spaces", ())]
+    return not any(getattr(group, "permute", False) for group in groups)
+
+
+def _tangent(g, e):
+    """Of a scaling and permutation, the scaling alone."""
+    return np.abs(g).sum(-1)[..., None] * e - e

@@ -6,15 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import neuromanifold as nm
 from neuromanifold.algebra.modular import FormalExponentials
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify, certify_function
 from neuromanifold.certificates.independence import Independence
 from neuromanifold.certificates.jacobian import at_a_point, jacobian_rows
-from neuromanifold.certificates.problem import network_problem
 from neuromanifold.certificates.twin import TwinExponentials
-from neuromanifold.certificates.verify import twin_jacobian, verify, verify_function
+from neuromanifold.certificates.verify import twin_rows, verify
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.weights import random_weights
 
@@ -26,14 +26,14 @@ OTHER_PRIME = 8388587
 @pytest.mark.parametrize("readout", ["logits", "decisions"])
 def test_the_twin_and_the_traced_network_have_one_jacobian(architecture, readout):
     certificate = certify(architecture, readout=readout, seed=2)
-    problem = network_problem(architecture, readout)
+    network = nm.network(architecture, readout=readout)
 
     def both(point):
-        rows = np.concatenate(list(jacobian_rows(problem, point, certificate.inputs)))
+        rows = np.concatenate(list(jacobian_rows(network, point, certificate.inputs)))
         traced = np.mod(rows[: certificate.inputs], point.field.modulus)
-        return traced, twin_jacobian(certificate, problem, point)
+        return traced, twin_rows(network, point, certificate.inputs)
 
-    traced, twin = at_a_point(problem, PrimeField(), 2, both)
+    traced, twin = at_a_point(network, PrimeField(), 2, both)
     np.testing.assert_array_equal(traced, twin)
 
 
@@ -80,10 +80,10 @@ def test_a_users_function_is_verified_with_the_function_itself():
 
     shapes = (jnp.zeros(2), jnp.zeros(()))
     certificate = certify_function(f, *shapes)
-    assert verify_function(certificate, f, *shapes, prime=OTHER_PRIME).agrees
+    assert verify(certificate, nm.network(f, *shapes), prime=OTHER_PRIME).agrees
     with pytest.raises(ArgumentError, match="another function or other shapes"):
-        verify_function(certificate, lambda w, X: w[0] * X, *shapes)
-    with pytest.raises(ArgumentError, match="give the function itself"):
+        verify(certificate, nm.network(lambda w, X: w[0] * X, *shapes))
+    with pytest.raises(ArgumentError, match="give the network itself"):
         verify(certificate)
 
 

@@ -115,6 +115,18 @@ class PrimeField:
         residue = value.numerator * pow(value.denominator, -1, self.modulus) % self.modulus
         return float(residue - self.modulus if residue > self.modulus // 2 else residue)
 
+    def from_floats(self, values: np.ndarray) -> Residues:
+        """The residues of finite floats as the dyadic numbers m·2^e that they are.
+
+        2 is invertible mod p, so each one has a residue: (m·2^53 mod p)(2^(e−53) mod p).
+        """
+        mantissas, exponents = np.frexp(np.asarray(values, dtype=np.float64))
+        whole = self.from_integers((mantissas * 2.0**53).astype(np.int64))
+        distinct, places = np.unique(exponents, return_inverse=True)
+        powers = [pow(2, int(e) - 53, self.modulus) for e in distinct]
+        table = self.from_integers(np.array(powers, dtype=np.int64))
+        return self.multiply(whole, table[places].reshape(whole.shape))
+
     def multiply(self, x: Residues, y: Residues) -> Residues:
         """The entrywise product; |x y| ≤ 2^44, so it is exact and one pass balances it."""
         product = np.asarray(np.multiply(x, y))

@@ -16,7 +16,6 @@ FORMAT = "neuromanifold certificate"
 FORMAT_VERSION = 1
 
 Verdict = Literal["exact", "exact given symmetries", "bounds"]
-UpperSource = Literal["virtual weights", "symmetries", "parameters", "outputs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Certificate:
         parameters: the number of parameters.
         lower: the rank of the Jacobian: dim ≥ lower, if the exponentials are independent.
         upper: the smallest upper bound.
-        upper_source: what proves it.
+        upper_source: what proves it: the symmetries, or the name of a bound of theory.
         symmetries: what each family of symmetries adds to the kernel, in the order counted.
         kernel_checks: known kernel vectors that were multiplied with every row and gave zero.
         independence: the check of the exponents, or None without exponentials.
@@ -69,7 +68,7 @@ class Certificate:
     parameters: int
     lower: int
     upper: int
-    upper_source: UpperSource
+    upper_source: str
     symmetries: tuple[FamilyRank, ...]
     kernel_checks: int
     independence: Independence | None

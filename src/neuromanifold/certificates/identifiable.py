@@ -23,20 +23,16 @@ from jaxtyping import Array, Float
 from neuromanifold.algebra.modular import ModularFunction, over_prime_field
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.certificates.exact import certificate_field, network_upper
+from neuromanifold.certificates.exact import certificate_field, upper_bound
 from neuromanifold.certificates.independence import Independence, independence
 from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
-from neuromanifold.certificates.problem import network_problem
+from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.certificates.quantity import Quantity
-from neuromanifold.certificates.symmetry_bound import (
-    dense,
-    generator_ranks,
-    known_generators,
-    slot_columns,
-)
+from neuromanifold.certificates.symmetry_bound import generator_ranks, known_generators
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.weights import Weights, unflatten
-from neuromanifold.symmetry.family import GeneratorBlock
+from neuromanifold.networks.family import GeneratorBlock, Tensors
+from neuromanifold.networks.network import Network
+from neuromanifold.symmetry.families import network
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,8 @@ class Identifiability:
     """Whether a quantity is determined by the function, with the ranks that say so.
 
     Attributes:
-        architecture: the network.
+        architecture: the attention network, or None for another one.
+        subject: the name of the network.
         readout: what is looked at of its output.
         quantity: the name of the quantity.
         answer: `yes` when the function determines it locally at generic weights, else `no`.
@@ -59,7 +56,8 @@ class Identifiability:
         inputs: the number of inputs.
     """
 
-    architecture: Architecture
+    architecture: Architecture | None
+    subject: str
     readout: Readout
     quantity: str
     answer: Literal["yes", "no"]
@@ -74,7 +72,7 @@ class Identifiability:
     inputs: int
 
     def __str__(self) -> str:
-        subject = f"{self.quantity} of {self.architecture.name}"
+        subject = f"{self.quantity} of {self.subject}"
         seen = "function" if self.readout == "logits" else self.readout
         how = (
             f"rank {self.rank}, {self.rank_with} with its gradient; prime {self.prime}, "
@@ -90,7 +88,8 @@ class Identifiability:
         """JSON values."""
         check = self.independence
         return {
-            "architecture": self.architecture.to_dict(),
+            "architecture": self.architecture and self.architecture.to_dict(),
+            "subject": self.subject,
             "readout": self.readout,
             "quantity": self.quantity,
             "identifiable": self.answer,
@@ -107,7 +106,7 @@ class Identifiability:
 
 
 def identifiable(
-    architecture: Architecture,
+    subject: Network | Architecture,
     quantity: Quantity,
     *,
     seed: int = 0,
@@ -123,63 +122,67 @@ def identifiable(
 (proved; rank 13, 14 with its gradient; prime 8388593, seed 0).
 
     Args:
-        architecture: the network.
+        subject: the network, or an architecture.
         quantity: a JAX function of the weights, rational, with a number or an array as its value;
             `parse_quantity` makes one from text.
         seed: of the random point.
         prime: p, between 2^20 and 2^23.
-        readout: what is looked at of the output (readouts).
+        readout: what is looked at of an architecture's output (readouts).
         name: how the answer calls the quantity.
     """
-    problem, field = network_problem(architecture, readout), certificate_field(prime)
-    gradient = _gradient(quantity, architecture)
+    net, field = network(subject, readout=readout), certificate_field(prime)
+    gradient = _gradient(quantity, net)
     called = name or getattr(quantity, "__name__", "quantity")
 
     def compute(point: Point) -> Identifiability:
-        weights = unflatten(architecture, point.weights[: architecture.parameters])
-        blocks = known_generators(weights, field, readout)
-        families = generator_ranks(blocks, architecture, problem.columns, field)
-        upper, _ = network_upper(architecture, readout, problem, families)
-        found = jacobian_rank(problem, point, upper, np.zeros((problem.columns, 0)))
-        rows = _rows(gradient, weights, field, problem.columns)
+        weights = net.assemble(point.weights)
+        blocks = known_generators(net, weights, field)
+        upper, _ = upper_bound(net, generator_ranks(blocks, net, field))
+        found = jacobian_rank(net, point, upper, np.zeros((net.columns, 0)))
+        rows = _rows(gradient, net, weights, field)
         grown = found.row_space.add(rows)
-        check = independence(problem, point) if found.uses_exponentials else None
-        beyond = found.rank + grown > upper + problem.constants
-        moved_by = _moved_by(blocks, rows, architecture, field)
+        check = independence(net, point) if found.uses_exponentials else None
+        beyond = found.rank + grown > upper + len(net.constants)
+        moved_by = _moved_by(blocks, rows, net, field)
         return Identifiability(
-            architecture=architecture,
-            readout=readout,
+            architecture=net.architecture,
+            subject=net.name,
+            readout=net.readout,
             quantity=called,
             answer="no" if grown else "yes",
             proved=bool(moved_by) or (beyond and (check is None or check.proved)),
             moved_by=moved_by,
             rank=found.rank,
             rank_with=found.rank + grown,
-            upper=upper + problem.constants,
+            upper=upper + len(net.constants),
             independence=check,
             prime=prime,
             seed=seed,
             inputs=found.inputs,
         )
 
-    return at_a_point(problem, field, seed, compute)
+    return at_a_point(net, field, seed, compute)
 
 
-def _gradient(quantity: Quantity, architecture: Architecture) -> ModularFunction:
-    """The gradients of a quantity's entries as a function on residues."""
-    example = unflatten(architecture, np.zeros(architecture.parameters))
+def _gradient(quantity: Quantity, net: Network) -> ModularFunction:
+    """The gradients of a quantity's entries by name, as a function on residues."""
+    shapes = weight_shapes(net)
+
+    def of_names(named: Any) -> Any:
+        return quantity(net.rebuilt(named))
+
     with jax.enable_x64(True):
-        value = jax.eval_shape(quantity, example)
+        value = jax.eval_shape(of_names, shapes)
     if not hasattr(value, "dtype") or not jnp.issubdtype(value.dtype, jnp.floating):
         raise ArgumentError(
             "a quantity is a function of the weights whose value is a real number or array; "
             f"got {getattr(value, 'dtype', type(value).__name__)}"
         )
 
-    def entries(weights: Weights) -> Float[Array, " entries"]:
-        return jnp.ravel(quantity(weights))
+    def entries(named: Any) -> Float[Array, " entries"]:
+        return jnp.ravel(of_names(named))
 
-    gradient = over_prime_field(jax.jacrev(entries), example)
+    gradient = over_prime_field(jax.jacrev(entries), shapes)
     if gradient.uses_exponentials:
         raise ArgumentError(
             "a quantity must be a rational function of the weights; this one has exponentials: "
@@ -189,26 +192,25 @@ def _gradient(quantity: Quantity, architecture: Architecture) -> ModularFunction
 
 
 def _rows(
-    gradient: ModularFunction, weights: Weights, field: PrimeField, columns: int
+    gradient: ModularFunction, net: Network, weights: Tensors, field: PrimeField
 ) -> Float[np.ndarray, "entries columns"]:
-    """The gradients at a point, one row each, zero in the column of the readout's constant."""
-    leaves = jax.tree.leaves(gradient(field, weights))
-    parts = [leaf.reshape(len(leaf), -1) for leaf in leaves]
-    missing = columns - sum(part.shape[1] for part in parts)
-    return np.concatenate([*parts, np.zeros((len(leaves[0]), missing))], axis=1)
+    """The gradients at a point, one row each."""
+    parts = gradient(field, dict(weights))
+    return np.concatenate(
+        [parts[t.name].reshape(len(parts[t.name]), -1) for t in net.tensors], axis=1
+    )
 
 
 def _moved_by(
     blocks: list[GeneratorBlock],
     rows: Float[np.ndarray, "entries columns"],
-    architecture: Architecture,
+    net: Network,
     field: PrimeField,
 ) -> tuple[str, ...]:
     """The families with a tangent vector on which a gradient does not vanish, in their order."""
-    places = slot_columns(architecture)
     moving = [
         block.family
         for block in blocks
-        if np.any(field.matmul(dense(block, places, rows.shape[1]), np.ascontiguousarray(rows.T)))
+        if np.any(field.matmul(net.dense(block), np.ascontiguousarray(rows.T)))
     ]
     return tuple(dict.fromkeys(moving))

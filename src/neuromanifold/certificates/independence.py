@@ -20,7 +20,8 @@ from jaxtyping import Float
 
 from neuromanifold.algebra.rank import rank
 from neuromanifold.certificates.jacobian import SPARE_ROWS, Point, drawn
-from neuromanifold.certificates.problem import Problem
+from neuromanifold.certificates.program import exponents_program
+from neuromanifold.networks.network import Network
 
 BATCH = 32
 """Points in one evaluation: the exponents are traced once, whatever their number."""
@@ -44,31 +45,31 @@ class Independence:
         return self.columns == self.rank
 
 
-def independence(problem: Problem, point: Point, *, fixed_weights: bool = False) -> Independence:
+def independence(network: Network, point: Point, *, fixed_weights: bool = False) -> Independence:
     """Check the exponents of one sample, at fresh weights in every row, or at the point's own."""
-    differences = exponent_differences(problem, point, fixed_weights=fixed_weights)
+    differences = exponent_differences(network, point, fixed_weights=fixed_weights)
     return Independence(differences.shape[1], rank(differences, point.field))
 
 
 def exponent_differences(
-    problem: Problem, point: Point, *, fixed_weights: bool = False
+    network: Network, point: Point, *, fixed_weights: bool = False
 ) -> Float[np.ndarray, "rows exponents"]:
     """The matrix of the module's docstring, one column for each distinct exponent."""
-    exponents = problem.exponents(BATCH)
+    exponents = exponents_program(network, BATCH)
     seen = ~np.asarray(exponents.masked)[0]
     rows = BATCH * ceil((int(seen.sum()) + SPARE_ROWS) / BATCH)
     if fixed_weights:
-        vectors = np.broadcast_to(point.weights, (rows, problem.columns))
+        vectors = np.broadcast_to(point.weights, (rows, network.columns))
     else:
-        vectors = point.draw("independence weights", (rows, problem.columns))
+        vectors = point.draw("independence weights", (rows, network.columns))
 
     def values(side: str) -> Float[np.ndarray, "rows columns"]:
-        inputs = drawn(problem.inputs, point, f"independence inputs {side}", rows)
+        inputs = drawn(network.sample, point, f"independence inputs {side}", rows)
         exponentials = point.exponentials(f"independence {side}")
         parts = []
         for start in range(0, rows, BATCH):
             batch = operator.itemgetter(slice(start, start + BATCH))
-            weights = problem.assemble(batch(vectors), (BATCH,))
+            weights = network.assemble(batch(vectors), (BATCH,))
             samples = jax.tree.map(batch, inputs)
             parts.append(exponents(point.field, weights, samples, exponentials=exponentials))
         return np.concatenate(parts)[:, seen]

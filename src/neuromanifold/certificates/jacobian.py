@@ -19,8 +19,9 @@ from jaxtyping import Float
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.modular import FormalExponentials
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
-from neuromanifold.certificates.problem import Problem
+from neuromanifold.certificates.program import rows_program
 from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.network import Network
 
 SPARE_ROWS = 8
 """Rows beyond the upper bound: each further row misses with probability about 1/p."""
@@ -57,7 +58,7 @@ class Point:
 
 
 def at_a_point(
-    problem: Problem,
+    network: Network,
     field: PrimeField,
     seed: int,
     compute: Callable[[Point], T],
@@ -70,9 +71,8 @@ def at_a_point(
     for attempt in range(ATTEMPTS):
         at = weights
         if at is None:
-            at = field.random(seed, f"weights attempt {attempt}", (problem.columns,))
-            if problem.constants:
-                at[-problem.constants :] = 1.0
+            at = field.random(seed, f"weights attempt {attempt}", (network.columns,))
+            at[network.parameters :] = 1.0
         try:
             return compute(Point(field, seed, attempt, at))
         except ZeroResidueError:
@@ -90,14 +90,14 @@ def batches(count: int) -> tuple[int, int]:
 
 
 def jacobian_rows(
-    problem: Problem, point: Point, count: int, skip: int = 0
+    network: Network, point: Point, count: int, skip: int = 0
 ) -> Iterator[Float[np.ndarray, "batch columns"]]:
     """At least `count` rows uᵀ J after the first `skip`, in batches."""
     number, size = batches(count)
-    rows = problem.rows(size)
-    weights = problem.assemble(point.weights)
+    rows = rows_program(network, size)
+    weights = network.assemble(point.weights)
     exponentials = point.exponentials() if rows.uses_exponentials else None
-    inputs, cotangents = samples(problem, point, skip + number * size)
+    inputs, cotangents = samples(network, point, skip + number * size)
     for start in range(skip, skip + number * size, size):
         batch = slice(start, start + size)
         values = rows(
@@ -106,22 +106,22 @@ def jacobian_rows(
             *jax.tree.map(operator.itemgetter(batch), (inputs, cotangents)),
             exponentials=exponentials,
         )
-        leaves = [leaf.reshape(size, -1) for leaf in jax.tree.leaves(values)]
+        leaves = [values[tensor.name].reshape(size, -1) for tensor in network.tensors]
         yield np.concatenate(leaves, axis=1)
 
 
-def samples(problem: Problem, point: Point, count: int) -> tuple[Any, Any]:
+def samples(network: Network, point: Point, count: int) -> tuple[Any, Any]:
     """The first `count` inputs and their cotangents; a larger count begins with the same ones."""
     return (
-        drawn(problem.inputs, point, "inputs", count),
-        drawn(problem.output, point, "cotangents", count),
+        drawn(network.sample, point, "inputs", count),
+        drawn(network.output, point, "cotangents", count),
     )
 
 
 def drawn(shapes: Any, point: Point, what: str, count: int) -> Any:
     """A pytree of random residues with the given shapes after a leading axis of length `count`."""
     leaves, structure = jax.tree.flatten(shapes)
-    values = [point.draw(f"{what} {k}", (count, *leaf.shape)) for k, leaf in enumerate(leaves)]
+    values = [point.draw(f"{what} {k}", (count, *np.shape(leaf))) for k, leaf in enumerate(leaves)]
     return jax.tree.unflatten(structure, values)
 
 
@@ -133,7 +133,7 @@ class JacobianRank:
         rank: the rank, a proof of dim ≥ rank.
         inputs: the number of inputs, one row each.
         kernel_checks: how many known kernel vectors were multiplied with all rows.
-        kernel_holds: whether all those products were zero.
+        kernel_holds: for each of them, whether all products were zero.
         uses_exponentials: whether formal exponentials took part, whose independence is to be shown.
         dyadic_constants: constants of the function taken as the exact value of their float.
         row_space: the echelon form of the rows, for further questions.
@@ -142,14 +142,14 @@ class JacobianRank:
     rank: int
     inputs: int
     kernel_checks: int
-    kernel_holds: bool
+    kernel_holds: tuple[bool, ...]
     uses_exponentials: bool
     dyadic_constants: tuple[float, ...]
     row_space: EchelonForm
 
 
 def jacobian_rank(
-    problem: Problem,
+    network: Network,
     point: Point,
     upper: int,
     kernel: Float[np.ndarray, "columns checks"],
@@ -160,23 +160,23 @@ def jacobian_rank(
     Every row is also multiplied with the columns of `kernel`, which must give zero. With `inputs`
     exactly that many are used and nothing is doubled.
     """
-    form = EchelonForm(problem.columns, point.field)
-    holds, used = True, 0
-    count = upper + problem.constants + SPARE_ROWS if inputs is None else inputs
+    form = EchelonForm(network.columns, point.field)
+    holds, used = np.ones(kernel.shape[1], dtype=bool), 0
+    count = upper + len(network.constants) + SPARE_ROWS if inputs is None else inputs
     for _ in range(2 if inputs is None else 1):
-        for rows in jacobian_rows(problem, point, count, used):
+        for rows in jacobian_rows(network, point, count, used):
             rows = rows if inputs is None else rows[: inputs - used]
             form.add(rows)
-            holds = holds and not np.any(point.field.matmul(rows, kernel))
+            holds &= ~np.any(point.field.matmul(rows, kernel), axis=0)
             used += len(rows)
-        if form.rank >= upper + problem.constants:
+        if form.rank >= upper + len(network.constants):
             break
-    program = problem.rows(batches(count)[1])
+    program = rows_program(network, batches(count)[1])
     return JacobianRank(
         form.rank,
         used,
         kernel.shape[1],
-        holds,
+        tuple(map(bool, holds)),
         program.uses_exponentials,
         program.dyadic_constants,
         form,

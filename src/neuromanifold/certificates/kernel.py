@@ -16,6 +16,7 @@ coincide, every vector lies in one of them.
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -23,12 +24,10 @@ from jaxtyping import Float
 from neuromanifold.algebra.linear import FloatingPoint
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.numeric import numeric_jacobian, unit_rows
-from neuromanifold.certificates.problem import network_problem
-from neuromanifold.certificates.symmetry_bound import dense, slot_columns
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.weights import Weights, random_weights
+from neuromanifold.networks.family import Tensors
+from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import all_generators
-from neuromanifold.symmetry.readouts import readout_generators
 
 LARGEST_NETWORK = 600
 """The most parameters for which directions are computed: a full singular value decomposition."""
@@ -51,66 +50,59 @@ class HiddenKernel:
     seed: int
 
 
-def hidden_kernel(certificate: Certificate, weights: Weights | None = None) -> HiddenKernel:
+def hidden_kernel(certificate: Certificate, network: Network, weights: Any = None) -> HiddenKernel:
     """The kernel modulo the known symmetries, at random weights of the certificate's seed.
 
     Args:
-        certificate: of a network; its ranks say how many directions there are.
+        certificate: of the network; its ranks say how many directions there are.
+        network: the network.
         weights: the given weights, for a certificate of a local dimension.
     """
-    architecture = certificate.architecture
-    if architecture is None:
-        raise ArgumentError(
-            f"a network's certificate was wanted; got that of {certificate.subject}"
-        )
-    if architecture.parameters > LARGEST_NETWORK:
+    if network.parameters > LARGEST_NETWORK:
         raise ArgumentError(
             f"kernel directions are computed for at most {LARGEST_NETWORK} parameters; "
-            f"{architecture.name} has {architecture.parameters}"
+            f"{network.name} has {network.parameters}"
         )
-    at = random_weights(architecture, certificate.seed) if weights is None else weights
-    kernel = _kernel(certificate, at)
-    known = _known(certificate, at)
+    at = network.draw(certificate.seed) if weights is None else network.values(weights)
+    kernel = _kernel(certificate, network, at)
+    known = _known(certificate, network, at)
     error = float(np.linalg.norm(known - kernel @ (kernel.T @ known), 2)) if known.size else 0.0
     inside = kernel - known @ (known.T @ kernel)
     hidden = np.linalg.svd(inside, full_matrices=False)[0]
     hidden = hidden[:, : kernel.shape[1] - known.shape[1]]
-    return HiddenKernel(_directions(hidden, at), error, certificate.seed)
+    return HiddenKernel(_directions(hidden, network), error, certificate.seed)
 
 
-def _kernel(certificate: Certificate, weights: Weights) -> Float[np.ndarray, "columns kernel"]:
+def _kernel(
+    certificate: Certificate, network: Network, weights: Tensors
+) -> Float[np.ndarray, "columns kernel"]:
     """An orthonormal basis of the kernel of the Jacobian, of the dimension that is exact."""
-    readout = certificate.readout
-    problem = network_problem(weights.architecture, readout)
-    J = unit_rows(numeric_jacobian(weights, seed=certificate.seed, readout=readout))
+    J = unit_rows(numeric_jacobian(network, weights, seed=certificate.seed))
     if not J.size:  # nothing is seen: all weights are kernel, and there is no constant
-        return np.eye(problem.columns)[:, : problem.parameters]
+        return np.eye(network.columns)[:, : network.parameters]
     triangle = np.linalg.qr(J, mode="r")
-    return np.linalg.svd(triangle, full_matrices=True)[2][certificate.lower + problem.constants :].T
+    rank = certificate.lower + len(network.constants)
+    return np.linalg.svd(triangle, full_matrices=True)[2][rank:].T
 
 
-def _known(certificate: Certificate, weights: Weights) -> Float[np.ndarray, "columns known"]:
+def _known(
+    certificate: Certificate, network: Network, weights: Tensors
+) -> Float[np.ndarray, "columns known"]:
     """An orthonormal basis of the tangent vectors that the certificate counts."""
-    architecture, readout = weights.architecture, certificate.readout
-    columns = network_problem(architecture, readout).columns
     counted = {family.name for family in certificate.symmetries}
-    blocks = [*all_generators(weights, FloatingPoint()), *readout_generators(weights, readout)]
-    places = slot_columns(architecture)
-    rows = [dense(block, places, columns) for block in blocks if block.family in counted]
+    blocks = all_generators(network, weights, FloatingPoint())
+    rows = [network.dense(block) for block in blocks if block.family in counted]
     rank = sum(family.dimension for family in certificate.symmetries)
-    span = np.concatenate([np.zeros((0, columns)), *rows])
+    span = np.concatenate([np.zeros((0, network.columns)), *rows])
     return np.linalg.svd(span, full_matrices=False)[2][:rank].T
 
 
 def _directions(
-    hidden: Float[np.ndarray, "columns directions"], weights: Weights
+    hidden: Float[np.ndarray, "columns directions"], network: Network
 ) -> tuple[dict[str, float], ...]:
     """The lengths of the parts in each tensor, after the rotation of the module's docstring."""
-    names, sizes = zip(
-        *((name, prod(tensor.shape)) for name, tensor in weights.named_tensors()), strict=True
-    )
-    if hidden.shape[0] > sum(sizes):
-        names, sizes = (*names, "constant"), (*sizes, 1)
+    names = [tensor.name for tensor in network.tensors]
+    sizes = [prod(tensor.shape) for tensor in network.tensors]
     places = np.repeat(np.arange(1.0, len(sizes) + 1), sizes)
     rotation = np.linalg.eigh(hidden.T @ (places[:, None] * hidden))[1]
     parts = np.split(hidden @ rotation, np.cumsum(sizes)[:-1])

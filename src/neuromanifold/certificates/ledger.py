@@ -18,21 +18,14 @@ from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.kernel import LARGEST_NETWORK, HiddenKernel, hidden_kernel
-from neuromanifold.formula.all_widths import (
-    rescalings,
-    virtual_dimension,
-    virtual_upper_bound,
-)
-from neuromanifold.formula.readouts import narrowed
-from neuromanifold.networks.weights import Weights
-from neuromanifold.statements import Facts
-from neuromanifold.symmetry.families import FAMILIES
+from neuromanifold.formula.readouts import unshown_dimensions
+from neuromanifold.networks.network import Network
+from neuromanifold.symmetry.families import families_of, network
 
-_STATEMENTS = {family.name: family.statement for family in FAMILIES}
-UNSEEN = "not seen by the virtual weights"
+_UNSEEN = "not seen by the "
+UNSEEN = f"{_UNSEEN}virtual weights"
 UNSHOWN = "not seen by the function"
 UNEXPLAINED = "unexplained"
-_HIDDEN = (UNSEEN, UNSHOWN, UNEXPLAINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +41,11 @@ class Line:
     name: str
     dimension: int
     statement: str | None
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the line counts directions of the kernel that belong to no symmetry group."""
+        return self.name == UNEXPLAINED or self.name.startswith(_UNSEEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class Ledger:
     @property
     def hidden(self) -> int:
         """How many dimensions of the kernel belong to no symmetry group."""
-        return sum(line.dimension for line in self.lines if line.name in _HIDDEN)
+        return sum(line.dimension for line in self.lines if line.is_hidden)
 
     @property
     def remark(self) -> str:
@@ -118,12 +116,12 @@ class Ledger:
 
 
 def explain(
-    architecture: Architecture,
+    subject: Network | Architecture,
     *,
     seed: int = 0,
     prime: int = DEFAULT_PRIME,
     readout: Readout = "logits",
-    weights: Weights | None = None,
+    weights: Any = None,
 ) -> Ledger:
     """Say where all the parameters of a network go, at generic or at given weights.
 
@@ -133,48 +131,35 @@ def explain(
     lightning 3-3 ranks 3 tokens 3 heads 2: 54 parameters = 32 dimension + 18 key-query + 2 \
 scaling + 2 head mixing + 0 unexplained (exact; prime 8388593, seed 0).
     """
-    certificate = certify(architecture, seed=seed, prime=prime, readout=readout, weights=weights)
-    ledger = Ledger(certificate, ledger_lines(certificate), None)
-    if not ledger.hidden or architecture.parameters > LARGEST_NETWORK:
+    net = network(subject, readout=readout)
+    certificate = certify(net, seed=seed, prime=prime, weights=weights)
+    ledger = Ledger(certificate, ledger_lines(certificate, net), None)
+    if not ledger.hidden or net.parameters > LARGEST_NETWORK:
         return ledger
-    return replace(ledger, kernel=hidden_kernel(certificate, weights))
+    return replace(ledger, kernel=hidden_kernel(certificate, net, weights))
 
 
-def ledger_lines(certificate: Certificate) -> tuple[Line, ...]:
+def ledger_lines(certificate: Certificate, net: Network) -> tuple[Line, ...]:
     """The lines that a network's certificate implies; they add up to its parameters.
 
     Decisions add one column, the constant, to the kernel's and one to the dimension's side, so it
     drops out (readouts).
     """
     method = "field-rank" if certificate.independence is None else "softmax-exact"
+    statements = {family.name: family.statement for family in families_of(net)}
     families = tuple(
-        Line(family.name, family.dimension, _STATEMENTS.get(family.name, "readouts"))
+        Line(family.name, family.dimension, statements[family.name])
         for family in certificate.symmetries
     )
-    unseen = certificate.parameters - sum(f.dimension for f in families) - certificate.upper
-    unshown = min(unseen, _unshown(certificate))
-    return (
-        Line("dimension", certificate.lower, method),
-        *families,
-        Line(UNSEEN, unseen - unshown, "virtual-bound"),
-        Line(UNSHOWN, unshown, "virtual-bound"),
-        Line(UNEXPLAINED, certificate.unexplained, None),
-    )
-
-
-def _unshown(certificate: Certificate) -> int:
-    """How many dimensions of the virtual weights the network proves not to show.
-
-    The families without scaling move no virtual weight, and scaling moves them by the rescalings;
-    so virtual weights less rescalings less the bound is what their directions lose beyond that.
-    With one output coordinate there are no differences, and all that is left is not shown.
-    """
-    architecture, readout = certificate.architecture, certificate.readout
-    if architecture is None or certificate.upper_source != "virtual weights":
-        return 0
-    if readout != "logits":
-        if architecture.widths[-1] == 1:
-            return certificate.parameters
-        architecture = narrowed(architecture)
-    facts, bound = Facts.of(architecture), virtual_upper_bound(architecture)
-    return 0 if bound is None else virtual_dimension(facts) - rescalings(facts) - bound
+    lines = [Line("dimension", certificate.lower, method), *families]
+    bound = net.bound
+    if bound is not None and certificate.upper_source == bound.name:
+        unseen = certificate.parameters - sum(f.dimension for f in families) - certificate.upper
+        unshown = 0
+        if bound.name == "virtual weights" and net.architecture is not None:
+            unshown = min(unseen, unshown_dimensions(net.architecture, net.readout))
+        lines += [
+            Line(f"{_UNSEEN}{bound.name}", unseen - unshown, bound.statement),
+            Line(UNSHOWN, unshown, bound.statement),
+        ]
+    return (*lines, Line(UNEXPLAINED, certificate.unexplained, None))

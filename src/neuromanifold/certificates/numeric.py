@@ -27,14 +27,14 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.jacobian import SPARE_ROWS
-from neuromanifold.certificates.problem import Problem, network_problem, weight_values
 from neuromanifold.errors import ArgumentError
-from neuromanifold.formula.readouts import readout_upper_bound
-from neuromanifold.networks.weights import Weights, random_weights
+from neuromanifold.networks.family import Tensors
+from neuromanifold.networks.network import Network
+from neuromanifold.symmetry.families import network
 
 NOISE = 100
 """The tolerance, in units of rounding times the largest singular value."""
@@ -50,8 +50,7 @@ class Estimate:
     """A rank in floating point, with the singular values it was read off.
 
     Attributes:
-        architecture: the network.
-        readout: what is looked at of its output.
+        subject: the name of the network, with its readout.
         rank: the estimated dimension, or None when undecided.
         verdict: `numerical`, or `undecided` when the spectrum has no clear gap.
         singular_values: of the Jacobian with rows of length one, decreasing; for decisions the
@@ -64,8 +63,7 @@ class Estimate:
         dtype: the floating-point numbers used.
     """
 
-    architecture: Architecture
-    readout: Readout
+    subject: str
     rank: int | None
     verdict: NumericVerdict
     singular_values: tuple[float, ...]
@@ -77,20 +75,16 @@ class Estimate:
     dtype: str
 
     def __str__(self) -> str:
-        seen = "" if self.readout == "logits" else f", {self.readout}"
         where = " at the given weights" if self.at_given_weights else ""
         how = f"{self.dtype}, {self.inputs} inputs, seed {self.seed}"
         if self.rank is None:
             above = sum(value > self.tolerance for value in self.singular_values)
             return (
-                f"{self.architecture.name}{seen}: undecided{where}; {above} singular values are "
+                f"{self.subject}: undecided{where}; {above} singular values are "
                 f"above the noise, but not clearly ({how}): certify it."
             )
         gap = "no smaller singular value" if self.gap is None else f"gap {self.gap:.1e}"
-        return (
-            f"{self.architecture.name}{seen}: the dimension{where} is {self.rank} "
-            f"(numerical; {gap}; {how})."
-        )
+        return f"{self.subject}: the dimension{where} is {self.rank} (numerical; {gap}; {how})."
 
     def to_dict(self) -> dict[str, Any]:
         """The estimate as it stands in the JSON of `dim`."""
@@ -98,9 +92,9 @@ class Estimate:
 
 
 def estimate(
-    architecture: Architecture,
+    subject: Network | Architecture,
     *,
-    weights: Weights | None = None,
+    weights: Any = None,
     seed: int = 0,
     inputs: int | None = None,
     readout: Readout = "logits",
@@ -111,30 +105,27 @@ def estimate(
     The module's docstring has the rule, and why the rows are scaled. It is no proof (field-rank).
 
     Args:
-        architecture: the network.
-        weights: take the rank here, the local dimension; by default at `random_weights` of the
-            seed, which are normal and scaled so that tokens keep their size.
+        subject: the network, or an architecture.
+        weights: take the rank here, the local dimension; by default at random weights of the seed,
+            which are normal and scaled so that tokens keep their size.
         seed: of the inputs and of those weights.
         inputs: the number of normal inputs, each of which gives all its outputs as rows; by default
             the upper bound of the dimension and 8 more, enough even if one row of each counted.
-        readout: what is looked at of the output (readouts).
+        readout: what is looked at of an architecture's output (readouts).
         dtype: float64, or float32 to see what that does.
 
     >>> print(estimate(Architecture(widths=(4, 2, 3), ranks=(2, 2), tokens=3)).rank)
     24
     """
-    problem = network_problem(architecture, readout)
-    count = _enough_inputs(architecture, readout) if inputs is None else inputs
-    if weights is not None:
-        weight_values(weights, architecture)
-    at = random_weights(architecture, seed) if weights is None else weights
-    J = unit_rows(numeric_jacobian(at, seed=seed, inputs=count, readout=readout, dtype=dtype))
+    net = network(subject, readout=readout)
+    count = _enough_inputs(net) if inputs is None else inputs
+    at = net.draw(seed) if weights is None else net.values(weights)
+    J = unit_rows(numeric_jacobian(net, at, seed=seed, inputs=count, dtype=dtype))
     sigma = np.linalg.svd(J, compute_uv=False) if J.size else np.zeros(0, dtype)
     rank, tolerance, gap, clear = _read_off(sigma)
     return Estimate(
-        architecture=architecture,
-        readout=readout,
-        rank=max(0, rank - problem.constants) if clear else None,
+        subject=net.name if net.readout == "logits" else f"{net.name}, {net.readout}",
+        rank=max(0, rank - len(net.constants)) if clear else None,
         verdict="numerical" if clear else "undecided",
         singular_values=tuple(map(float, sigma)),
         tolerance=tolerance,
@@ -147,36 +138,41 @@ def estimate(
 
 
 def numeric_jacobian(
-    weights: Weights,
+    net: Network,
+    weights: Tensors,
     *,
     seed: int = 0,
     inputs: int | None = None,
-    readout: Readout = "logits",
     dtype: type[np.floating] = np.float64,
 ) -> Matrix:
     """The Jacobian at normal inputs, as it is: a row for each output number of each input.
 
-    Columns are the weights in the order of `Weights.flatten`, and for decisions the constant.
-    The arguments are those of `estimate`.
+    Columns are the weights in the network's order. The arguments are those of `estimate`.
     """
-    architecture = weights.architecture
-    problem = network_problem(architecture, readout)
-    values = weight_values(weights, architecture).astype(np.float64)
-    count = _enough_inputs(architecture, readout) if inputs is None else inputs
-    _check(problem, count, dtype)
+    count = _enough_inputs(net) if inputs is None else inputs
+    _check(net, count, dtype)
     generator = np.random.default_rng((seed, 1))  # apart from the stream of random weights
-    X = generator.standard_normal((count, *problem.inputs.shape)).astype(dtype)
-    at = problem.assemble(np.append(values, [1.0] * problem.constants))
-    at = jax.tree.map(partial(np.asarray, dtype=dtype), at)
+
+    def normal(leaf: Any) -> Float[np.ndarray, "..."]:
+        return generator.standard_normal((count, *np.shape(leaf))).astype(dtype)
+
+    X = jax.tree.map(normal, net.sample)
+    at = jax.tree.map(partial(np.asarray, dtype=dtype), net.assemble(net.flatten(weights)))
     with jax.enable_x64(True):
-        parts = jax.tree.leaves(_batched_jacobian(problem.f, at, X))
-    rows = count * prod(problem.output.shape)
+        outputs = jax.tree.leaves(
+            _batched_jacobian(net.apply, at, X), is_leaf=lambda node: isinstance(node, dict)
+        )
     J = np.concatenate(
         [
-            np.asarray(part).reshape(rows, prod(shape))
-            for part, shape in zip(parts, problem.shapes, strict=True)
-        ],
-        axis=1,
+            np.concatenate(
+                [
+                    np.asarray(part[tensor.name]).reshape(-1, prod(tensor.shape))
+                    for tensor in net.tensors
+                ],
+                axis=1,
+            )
+            for part in outputs
+        ]
     )
     _check_range(J)
     return J
@@ -196,9 +192,7 @@ def _divided(rows: Matrix, lengths: Float[np.ndarray, " rows"]) -> Matrix:
 
 
 @partial(jax.jit, static_argnums=0)
-def _batched_jacobian(
-    f: Callable[[Any, Any], Any], weights: Any, X: Float[Array, "inputs d t"]
-) -> Any:
+def _batched_jacobian(f: Callable[[Any, Any], Any], weights: Any, X: Any) -> Any:
     return jax.vmap(jax.jacrev(f), in_axes=(None, 0))(weights, X)
 
 
@@ -215,22 +209,21 @@ def _read_off(
     return rank, tolerance, last / following if following else None, clear
 
 
-def _enough_inputs(architecture: Architecture, readout: Readout) -> int:
+def _enough_inputs(net: Network) -> int:
     """As many as the exact path takes with one row each (field-rank)."""
-    upper = readout_upper_bound(architecture, readout)
-    constants = network_problem(architecture, readout).constants
-    return (architecture.parameters if upper is None else upper) + constants + SPARE_ROWS
+    upper = net.parameters if net.bound is None else net.bound.value
+    return upper + len(net.constants) + SPARE_ROWS
 
 
-def _check(problem: Problem, inputs: int, dtype: type[np.floating]) -> None:
+def _check(net: Network, inputs: int, dtype: type[np.floating]) -> None:
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ArgumentError(f"dtype must be float32 or float64; got {np.dtype(dtype).name}")
     if inputs < 1:
         raise ArgumentError(f"inputs must be at least 1; got {inputs}")
-    rows = inputs * prod(problem.output.shape)
-    if rows * problem.columns > LARGEST_JACOBIAN:
+    rows = inputs * sum(prod(leaf.shape) for leaf in jax.tree.leaves(net.output))
+    if rows * net.columns > LARGEST_JACOBIAN:
         raise ArgumentError(
-            f"a Jacobian of {rows} × {problem.columns} numbers is too large for an estimate; give "
+            f"a Jacobian of {rows} × {net.columns} numbers is too large for an estimate; give "
             "fewer inputs, or certify the dimension, which is exact and takes less memory"
         )
 

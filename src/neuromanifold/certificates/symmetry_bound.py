@@ -2,13 +2,12 @@
 
 Tangent vectors of symmetries lie in the kernel of the Jacobian, so dim ≤ parameters − their generic
 rank, and their rank at a point mod p is at most the generic one. Each tangent vector moves few
-tensors. Blocks that share no tensor with an earlier block (key-query and value-output symmetries)
+tensors. Blocks that share no part of a tensor with an earlier block (keys, values of single heads)
 are eliminated each in its own columns; the rest is reduced by them and eliminated together in the
 columns that are left. What two families share is counted for the first.
 """
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from jaxtyping import Float
@@ -16,11 +15,10 @@ from jaxtyping import Float
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.linear import Modular
 from neuromanifold.algebra.prime_field import PrimeField
-from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.networks.weights import Weights
+from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.family import GeneratorBlock, Slot, Tensors
+from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import families_of
-from neuromanifold.symmetry.family import GeneratorBlock, Slot
-from neuromanifold.symmetry.readouts import CONSTANT, readout_generators
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,40 +34,41 @@ class FamilyRank:
     dimension: int
 
 
-def known_generators(weights: Weights, field: PrimeField, readout: Readout) -> list[GeneratorBlock]:
-    """The tangent vectors of all built-in symmetries that are proved at these weights.
+@dataclass(frozen=True, slots=True)
+class KernelVectors:
+    """Random combinations of the tangent vectors of each family.
+
+    Attributes:
+        names: the family of each vector.
+        vectors: the vectors, as columns.
+    """
+
+    names: tuple[str, ...]
+    vectors: Float[np.ndarray, "columns checks"]
+
+
+def known_generators(network: Network, weights: Tensors, field: PrimeField) -> list[GeneratorBlock]:
+    """The tangent vectors of all families that are proved at these weights.
 
     A family whose generators solve linear conditions (head mixing) may have more solutions at
-    special weights than at generic ones; the surplus proves nothing about generic weights, so then
-    the family is left out.
+    special weights than at generic ones, or none that can be lifted; the surplus proves nothing
+    about generic weights, so then the family is left out.
     """
     blocks: list[GeneratorBlock] = []
-    for family in families_of(weights.architecture):
-        found = family.generators(weights, Modular(field))
-        if sum(block.count for block in found) <= family.dimension(weights.architecture):
+    for family in families_of(network):
+        try:
+            found = family.generators(weights, Modular(field))
+        except ArgumentError:  # a factor of a product has not full rank: nothing can be lifted
+            continue
+        if sum(block.count for block in found) <= family.dimension:
             blocks.extend(found)
-    return [*blocks, *readout_generators(weights, readout)]
-
-
-def slot_columns(architecture: Architecture) -> dict[Slot, slice]:
-    """Where each head's matrix stands in the flattened weights; the constant comes last."""
-    places: dict[Slot, slice] = {}
-    start = 0
-    for i, shapes in enumerate(architecture.shapes):
-        for name, (heads, *matrix) in shapes.items():
-            size = prod(matrix)
-            for h in range(heads):
-                places[Slot(i, name, h)] = slice(start, start + size)
-                start += size
-    places[CONSTANT] = slice(start, start + 1)
-    return places
+    return blocks
 
 
 def generator_ranks(
-    blocks: list[GeneratorBlock], architecture: Architecture, columns: int, field: PrimeField
+    blocks: list[GeneratorBlock], network: Network, field: PrimeField
 ) -> tuple[FamilyRank, ...]:
     """The rank that each family adds, in the order of the blocks."""
-    places = slot_columns(architecture)
     ranks: dict[str, int] = {}
     reducers: list[tuple[np.ndarray, EchelonForm]] = []
     coupled: list[GeneratorBlock] = []
@@ -77,7 +76,7 @@ def generator_ranks(
     for block in blocks:
         ranks.setdefault(block.family, 0)
         if taken.isdisjoint(block.moves):
-            here = np.concatenate([np.r_[places[slot]] for slot in block.moves])
+            here = np.concatenate([np.r_[network.places[slot]] for slot in block.moves])
             form = EchelonForm(len(here), field)
             ranks[block.family] += form.add(_beside(block))
             reducers.append((here, form))
@@ -85,10 +84,10 @@ def generator_ranks(
             coupled.append(block)
         taken.update(block.moves)
     pivots = [here[form.pivots] for here, form in reducers]
-    free = np.delete(np.arange(columns), np.concatenate([np.zeros(0, dtype=int), *pivots]))
+    free = np.delete(np.arange(network.columns), np.concatenate([np.zeros(0, dtype=int), *pivots]))
     rest = EchelonForm(len(free), field)
     for block in coupled:
-        rows = dense(block, places, columns)
+        rows = network.dense(block)
         for here, form in reducers:
             if np.any(rows[:, here]):
                 rows[:, here] = form.reduce(np.ascontiguousarray(rows[:, here]))
@@ -96,34 +95,24 @@ def generator_ranks(
     return tuple(FamilyRank(name, dimension) for name, dimension in ranks.items())
 
 
-def dense(
-    block: GeneratorBlock, places: dict[Slot, slice], columns: int
-) -> Float[np.ndarray, "count columns"]:
-    """A block's tangent vectors as rows over all weights."""
-    rows = np.zeros((block.count, columns))
-    for slot, moved in block.moves.items():
-        rows[:, places[slot]] = moved.reshape(block.count, -1)
-    return rows
-
-
 def random_kernel_vectors(
     blocks: list[GeneratorBlock],
-    architecture: Architecture,
-    columns: int,
+    network: Network,
     field: PrimeField,
     seed: int,
     per_family: int = 2,
-) -> Float[np.ndarray, "columns checks"]:
-    """A few random combinations of each family's tangent vectors, as columns."""
-    places = slot_columns(architecture)
+) -> KernelVectors:
+    """A few random combinations of each family's tangent vectors."""
     totals: dict[str, np.ndarray] = {}
     for number, block in enumerate(blocks):
         mix = field.random(seed, f"kernel check {number}", (per_family, block.count))
-        total = totals.setdefault(block.family, np.zeros((per_family, columns)))
+        total = totals.setdefault(block.family, np.zeros((per_family, network.columns)))
         for slot, moved in block.moves.items():
-            part = field.matmul(mix, moved.reshape(block.count, -1))
-            total[:, places[slot]] = field.reduce(total[:, places[slot]] + part)
-    return np.concatenate([np.zeros((0, columns)), *totals.values()]).T
+            part = field.matmul(mix, np.ascontiguousarray(moved.reshape(block.count, -1)))
+            place = network.places[slot]
+            total[:, place] = field.reduce(total[:, place] + part)
+    vectors = np.concatenate([np.zeros((0, network.columns)), *totals.values()]).T
+    return KernelVectors(tuple(name for name in totals for _ in range(per_family)), vectors)
 
 
 def _beside(block: GeneratorBlock) -> Float[np.ndarray, "count moved"]:

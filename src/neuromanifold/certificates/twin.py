@@ -1,28 +1,28 @@
-"""The naive twin: the Jacobian of the built-in networks in plain integers mod p.
+"""The naive twin: the Jacobian of any network in plain integers mod p, by dual numbers.
 
-Written from the definitions (def-1, eq-15) with the derivative worked out by hand, in int64, and
-with none of the code that evaluates JAX functions over a prime field. A sum of k products of
-residues 0 ≤ x < p < 2^23 is below k·2^46 < 2^63 for k < 2^17, longer than any sum here.
+It reads the traced function itself, not its derivative: every number carries its derivatives by all
+weights, x + Σ_c x_c ε_c with ε² = 0, and each operation acts on both by the product rule. It shares
+with the fast path only the way in which constants are read as rational numbers and the hash that
+stands for an exponential, which is written again here for one argument at a time.
 
-With P = Xᵀ A X (lightning) or its normalisation (softmax) and Y = Σ_h V_h X P_h, a cotangent Ȳ of Y
-pulls back to
-
-    V̄ = Ȳ (X P)ᵀ,   P̄ = (V X)ᵀ Ȳ,   Ā = X S̄ Xᵀ,   Q̄ = K Ā,   K̄ = Q Āᵀ,
-    X̄ = Vᵀ Ȳ Pᵀ + A X S̄ᵀ + Aᵀ X S̄,
-
-where S̄ = P̄ on the entries that the mask keeps, and S̄_ji = P_ji (P̄_ji − Σ_k P_ki P̄_ki)/τ for
-softmax. The skips add X̄ += Ȳ, or turn P into P + 1 in V̄ and X̄.
+Bounds. Residues are 0 ≤ x < p < 2^23 in int64: a product is below 2^46, and a sum of k of them
+below 2^63 for k < 2^17, longer than any sum here; each is reduced at once.
 """
 
 import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import numpy as np
-from jaxtyping import Int64
+from jax.extend.core import Literal
+from jaxtyping import Bool, Int64
 
 from neuromanifold.algebra.modular.literals import rational_array
-from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.errors import ArgumentError
+from neuromanifold.algebra.prime_field import ZeroResidueError
+from neuromanifold.errors import ArgumentError, NotCoveredError
+from neuromanifold.networks.network import Network
 
 Integers = Int64[np.ndarray, "..."]
 _LONGEST_SUM = 2**17
@@ -66,139 +66,336 @@ def _split_mix(z: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
-    """A network over the integers mod p.
+class Dual:
+    """An array of dual numbers mod p.
 
     Attributes:
-        architecture: the network.
-        prime: p.
-        exponentials: the elements for exponentials (not used by lightning attention).
+        value: the numbers.
+        tangent: their derivatives, with a last axis for the weights.
+        infinite: which of them are minus infinity.
     """
 
-    architecture: Architecture
-    prime: int
-    exponentials: TwinExponentials
-
-    def row(
-        self,
-        weights: list[dict[str, Integers]],
-        X: Integers,
-        u: Integers,
-        readout: Readout,
-        constant: int | None = None,
-    ) -> Integers:
-        """uᵀ J of one input, all tensors flattened one after another, then that of the constant.
-
-        `u` has one row less than the output when the readout takes differences.
-        """
-        p = self.prime
-        inputs = [X]
-        attended: list[list[Integers]] = []
-        for layer in weights:
-            output, P = self._forward(layer, inputs[-1])
-            inputs.append(output)
-            attended.append(P)
-        seen = inputs[-1] if readout == "logits" else inputs[-1][1:] - inputs[-1][:1]
-        cotangent = u if readout == "logits" else np.concatenate([-u.sum(0, keepdims=True), u])
-        cotangent = cotangent * (1 if constant is None else constant) % p
-        parts: list[Integers] = []
-        for i in reversed(range(len(weights))):
-            moved, cotangent = self._backward(weights[i], inputs[i], attended[i], cotangent)
-            parts = [*(moved[name].ravel() for name in weights[i]), *parts]
-        if constant is not None:
-            parts.append(np.array([(u * (seen % p) % p).sum() % p]))
-        return np.concatenate(parts)
-
-    def exponents(self, weights: list[dict[str, Integers]], X: Integers) -> Integers:
-        """All arguments of exponentials that the mask keeps, but those that are always 0."""
-        found = [np.zeros(0, dtype=np.int64)]
-        for layer in weights:
-            for h in range(self.architecture.heads):
-                A, _ = self._head(layer, h)
-                S = _product(self.prime, X.T, A, X)
-                found.append(self._arguments(S)[1:][self._kept(len(S))[1:]])
-            X, _ = self._forward(layer, X)
-        return np.concatenate(found)
-
-    def _forward(self, layer: dict[str, Integers], X: Integers) -> tuple[Integers, list[Integers]]:
-        """The layer's output, and the attention weights P of each head."""
-        p, total = self.prime, np.zeros((), dtype=np.int64)
-        attended: list[Integers] = []
-        for h in range(self.architecture.heads):
-            A, V = self._head(layer, h)
-            P = self._weights(_product(p, X.T, A, X))
-            seen = P + np.eye(X.shape[1], dtype=np.int64) * (self.architecture.skip == "inner")
-            out = _product(p, V, X, seen % p)
-            total = (total + out) % p
-            attended.append(P)
-        return ((total + X) % p if self.architecture.skip == "residual" else total), attended
-
-    def _backward(
-        self, layer: dict[str, Integers], X: Integers, attended: list[Integers], Y_bar: Integers
-    ) -> tuple[dict[str, Integers], Integers]:
-        """The cotangents of the layer's tensors and of its input, by the formulas above."""
-        p, moved = self.prime, {name: np.zeros_like(tensor) for name, tensor in layer.items()}
-        X_bar = Y_bar if self.architecture.skip == "residual" else np.zeros_like(X)
-        for h, P in enumerate(attended):
-            A, V = self._head(layer, h)
-            seen = P + np.eye(X.shape[1], dtype=np.int64) * (self.architecture.skip == "inner")
-            V_bar = _product(p, Y_bar, (seen % p).T, X.T)
-            S_bar = self._scores_cotangent(P, _product(p, X.T, V.T, Y_bar))
-            A_bar = _product(p, X, S_bar, X.T)
-            moved["query"][h] = _product(p, layer["key"][h], A_bar)
-            moved["key"][h] = _product(p, layer["query"][h], A_bar.T)
-            if "output" in layer:
-                moved["value"][h] = _product(p, layer["output"][h].T, V_bar)
-                moved["output"][h] = _product(p, V_bar, layer["value"][h].T)
-            else:
-                moved["value"][h] = V_bar
-            X_bar = X_bar + _product(p, V.T, Y_bar, (seen % p).T)
-            X_bar = X_bar + _product(p, A, X, S_bar.T) + _product(p, A.T, X, S_bar)
-        return moved, X_bar % p
-
-    def _head(self, layer: dict[str, Integers], h: int) -> tuple[Integers, Integers]:
-        A = _product(self.prime, layer["key"][h].T, layer["query"][h])
-        V = layer["value"][h]
-        return A, _product(self.prime, layer["output"][h], V) if "output" in layer else V
-
-    def _kept(self, t: int) -> np.ndarray:
-        """Which scores s_ji the mask keeps: j ≤ i if causal."""
-        causal = self.architecture.mask == "causal"
-        return np.array([[j <= i or not causal for i in range(t)] for j in range(t)])
-
-    def _weights(self, S: Integers) -> Integers:
-        """P from the scores; softmax subtracts the first score of a column from the others."""
-        p, kept = self.prime, self._kept(len(S))
-        if self.architecture.attention == "lightning":
-            return np.where(kept, S, 0)
-        elements = [[self.exponentials(int(a)) for a in row] for row in self._arguments(S)]
-        E = np.where(kept, np.array(elements), 0)
-        totals = E.sum(axis=0) % p
-        inverses = np.array([pow(int(total), -1, p) for total in totals])
-        return E * inverses % p
-
-    def _arguments(self, S: Integers) -> Integers:
-        """What is exponentiated: the scores over τ less the first one of each column."""
-        scaled = S * self._inverse_temperature() % self.prime
-        return (scaled - scaled[:1]) % self.prime
-
-    def _scores_cotangent(self, P: Integers, P_bar: Integers) -> Integers:
-        if self.architecture.attention == "lightning":
-            return np.where(self._kept(len(P)), P_bar, 0)
-        p = self.prime
-        mean = (P * P_bar % p).sum(axis=0) % p
-        return P * ((P_bar - mean) % p) % p * self._inverse_temperature() % p
-
-    def _inverse_temperature(self) -> int:
-        value = 1 / rational_array(np.array([self.architecture.temperature])).distinct[0]
-        return value.numerator * pow(value.denominator, -1, self.prime) % self.prime
+    value: Integers
+    tangent: Integers
+    infinite: Bool[np.ndarray, "..."]
 
 
-def _product(p: int, *factors: Integers) -> Integers:
-    """The matrix product mod p, reduced after every factor."""
-    result = factors[0]
-    for factor in factors[1:]:
-        if factor.shape[0] >= _LONGEST_SUM:
+def dual(value: Any, tangent: Any, infinite: Any) -> Dual:
+    """Dual numbers from arrays, or from the scalars that NumPy makes of arrays without axes."""
+    return Dual(np.asarray(value), np.asarray(tangent), np.asarray(infinite))
+
+
+Value = Dual | np.ndarray
+"""Dual numbers, or a constant in floats, integers or Booleans."""
+
+
+class Twin:
+    """A network over the integers mod p, evaluated one input at a time.
+
+    Attributes:
+        exponents: the arguments of all exponentials met in the last evaluation that are neither
+            masked nor constant.
+    """
+
+    def __init__(self, network: Network, prime: int, exponentials: TwinExponentials) -> None:
+        with jax.enable_x64(True):
+            closed, output = jax.make_jaxpr(network.apply, return_shape=True)(*network.shapes)
+        self._closed, self._output = closed, jax.tree.leaves(output)
+        self._network, self._prime, self._exponentials = network, prime, exponentials
+        self.exponents: list[Integers] = []
+
+    def jacobian(self, weights: Integers, X: Any) -> Integers:
+        """J at one input: a row for each output number, a column for each weight."""
+        outputs = self._run(weights, X, directions=True)
+        rows = [out.tangent.reshape(out.value.size, -1) for out in outputs]
+        return np.concatenate(rows)
+
+    def arguments(self, weights: Integers, X: Any) -> Integers:
+        """The arguments of all exponentials at one input."""
+        self._run(weights, X, directions=False)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *self.exponents])
+
+    def _run(self, weights: Integers, X: Any, *, directions: bool) -> list[Dual]:
+        self.exponents = []
+        count = len(weights) if directions else 0
+        eye = np.eye(len(weights), count, dtype=np.int64)
+        values = self._network.assemble(weights)
+        tangents = self._network.assemble(eye.T, (count,))
+        given = {
+            name: dual(value, np.moveaxis(tangents[name], 0, -1), np.zeros(value.shape, bool))
+            for name, value in values.items()
+        }
+        inputs = [self._constant(np.asarray(leaf), count) for leaf in jax.tree.leaves(X)]
+        named = [given[name] for name in sorted(given)]  # the order in which JAX flattens them
+        with jax.enable_x64(True):
+            outputs = self._read(self._closed.jaxpr, self._closed.consts, [*named, *inputs])
+        return [self._dual(out, count) for out in outputs]
+
+    def _constant(self, residues: np.ndarray, count: int) -> Dual:
+        value = np.mod(residues, self._prime).astype(np.int64)
+        zero = np.zeros((*value.shape, count), dtype=np.int64)
+        return dual(value, zero, np.zeros(value.shape, bool))
+
+    def _dual(self, value: Value, count: int) -> Dual:
+        """A constant as dual numbers without derivatives."""
+        if isinstance(value, Dual):
+            return value
+        infinite = np.isneginf(value) if value.dtype.kind == "f" else np.zeros(value.shape, bool)
+        finite = rational_array(np.where(infinite, 0, value))
+        residues = [q.numerator * pow(q.denominator, -1, self._prime) for q in finite.distinct]
+        table = np.array([r % self._prime for r in residues], dtype=np.int64)
+        found = self._constant(np.asarray(table[finite.places]).reshape(value.shape), count)
+        return dual(found.value, found.tangent, infinite)
+
+    def _read(
+        self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]
+    ) -> list[Value]:
+        """The outputs of a jaxpr, equation by equation."""
+        known: dict[Any, Value] = dict(
+            zip(jaxpr.constvars, map(np.asarray, constants), strict=True)
+        )
+        known.update(zip(jaxpr.invars, arguments, strict=True))
+
+        def of(atom: Any) -> Value:
+            return np.asarray(atom.val) if isinstance(atom, Literal) else known[atom]
+
+        for equation in jaxpr.eqns:
+            outputs = self._apply(equation, [of(atom) for atom in equation.invars])
+            known.update(zip(equation.outvars, outputs, strict=True))
+        return [of(atom) for atom in jaxpr.outvars]
+
+    def _apply(self, equation: Any, operands: list[Value]) -> list[Value]:
+        name = equation.primitive.name
+        inner = _inner(equation.params)
+        if inner is not None:
+            return self._read(inner.jaxpr, inner.consts, operands)
+        if name == "scan":
+            return list(self._scan(equation, operands))
+        if not any(isinstance(operand, Dual) for operand in operands):
+            found = equation.primitive.bind(*operands, **equation.params)
+            return [
+                np.asarray(out)
+                for out in (found if equation.primitive.multiple_results else [found])
+            ]
+        if name in _SAME:
+            return operands
+        if name == "select_n" and isinstance(operands[0], Dual):
+            raise NotCoveredError("the naive twin selects by constant masks only")
+        count = next(operand.tangent.shape[-1] for operand in operands if isinstance(operand, Dual))
+        if name in _MOVES:
+            return self._moved(equation, operands, count)
+        if name not in _RULES:
+            raise NotCoveredError(
+                f"the naive twin does not know `{name}`, so it cannot verify this certificate"
+            )
+        duals = [self._dual(operand, count) for operand in operands]
+        return [_RULES[name](self, equation.params, *duals)]
+
+    def _scan(self, equation: Any, operands: list[Value]) -> Iterator[Value]:
+        """A loop over the leading axis, unrolled."""
+        parameters = equation.params
+        fixed, carried = parameters["num_consts"], parameters["num_carry"]
+        constants, carry = operands[:fixed], operands[fixed : fixed + carried]
+        steps, count = range(parameters["length"]), 0
+        for operand in operands:
+            count = operand.tangent.shape[-1] if isinstance(operand, Dual) else count
+        stacks: list[list[Dual]] = []
+        body = parameters["jaxpr"]
+        for step in reversed(steps) if parameters["reverse"] else steps:
+            slices = [_at(operand, step) for operand in operands[fixed + carried :]]
+            outputs = self._read(body.jaxpr, body.consts, [*constants, *carry, *slices])
+            carry = outputs[:carried]
+            stacks.append([self._dual(out, count) for out in outputs[carried:]])
+        yield from carry
+        ordered = stacks[::-1] if parameters["reverse"] else stacks
+        for parts in zip(*ordered, strict=True):
+            yield dual(*(np.stack([getattr(d, f) for d in parts]) for f in Dual.__slots__))
+
+    def _moved(self, equation: Any, operands: list[Value], count: int) -> list[Value]:
+        """An operation that only moves entries, found by moving their numbers."""
+        moving = (
+            range(1, len(operands))
+            if equation.primitive.name == "select_n"
+            else range(len(operands))
+        )
+        if equation.primitive.name in _INDEXED:
+            moving = range(1)
+        start, numbers = 0, list(operands)
+        duals: list[Dual] = []
+        for k in moving:
+            moved = self._dual(operands[k], count)
+            numbers[k] = np.arange(start, start + moved.value.size).reshape(moved.value.shape)
+            start += moved.value.size
+            duals.append(moved)
+        found = equation.primitive.bind(*numbers, **equation.params)
+        values = np.concatenate([d.value.ravel() for d in duals])
+        tangents = np.concatenate([d.tangent.reshape(d.value.size, count) for d in duals])
+        masks = np.concatenate([d.infinite.ravel() for d in duals])
+        places = found if equation.primitive.multiple_results else [found]
+        return [
+            dual(values[np.asarray(p)], tangents[np.asarray(p)], masks[np.asarray(p)])
+            for p in places
+        ]
+
+    # The rules, each with its derivative.
+
+    def add(self, _: Any, x: Dual, y: Dual) -> Dual:
+        """X + y; minus infinity absorbs."""
+        p = self._prime
+        return dual((x.value + y.value) % p, (x.tangent + y.tangent) % p, x.infinite | y.infinite)
+
+    def sub(self, _: Any, x: Dual, y: Dual) -> Dual:
+        """X − y, y finite."""
+        p = self._prime
+        return dual((x.value - y.value) % p, (x.tangent - y.tangent) % p, x.infinite)
+
+    def neg(self, _: Any, x: Dual) -> Dual:
+        """The negative."""
+        return dual(-x.value % self._prime, -x.tangent % self._prime, x.infinite)
+
+    def mul(self, _: Any, x: Dual, y: Dual) -> Dual:
+        """(x y)' = x' y + x y'."""
+        p = self._prime
+        tangent = (x.tangent * y.value[..., None] + x.value[..., None] * y.tangent) % p
+        return dual(x.value * y.value % p, tangent, x.infinite | y.infinite)
+
+    def div(self, _: Any, x: Dual, y: Dual) -> Dual:
+        """X times 1/y, (1/y)' = −y'/y²."""
+        p = self._prime
+        if np.any(y.value == 0):
+            raise ZeroResidueError(f"a residue to be inverted is 0 mod {p}")
+        inverse = np.array([pow(int(v), -1, p) for v in y.value.ravel()], dtype=np.int64)
+        inverse = inverse.reshape(y.value.shape)
+        square = (inverse * inverse % p)[..., None]
+        reciprocal = dual(inverse, -square * y.tangent % p, np.zeros_like(y.infinite))
+        return self.mul(None, x, reciprocal)
+
+    def integer_pow(self, parameters: Any, x: Dual) -> Dual:
+        """Repeated products."""
+        exponent = parameters["y"]
+        one = self._dual(np.ones(x.value.shape), x.tangent.shape[-1])
+        result = one
+        for _ in range(abs(exponent)):
+            result = self.mul(None, result, x)
+        return self.div(None, one, result) if exponent < 0 else result
+
+    def square(self, _: Any, x: Dual) -> Dual:
+        """X times x."""
+        return self.mul(None, x, x)
+
+    def exp(self, _: Any, x: Dual) -> Dual:
+        """The formal element of each argument, e' = e x'; 0 for minus infinity."""
+        p = self._prime
+        self.exponents.append(x.value[~x.infinite])
+        elements = np.array([self._exponentials(int(a)) for a in x.value.ravel()], dtype=np.int64)
+        e = np.where(x.infinite, 0, elements.reshape(x.value.shape))
+        return dual(e, e[..., None] * x.tangent % p, np.zeros_like(x.infinite))
+
+    def reduce_sum(self, parameters: Any, x: Dual) -> Dual:
+        """The sum over axes."""
+        axes, p = tuple(parameters["axes"]), self._prime
+        return dual(
+            x.value.sum(axes) % p, x.tangent.sum(axes) % p, np.asarray(x.infinite.any(axes))
+        )
+
+    def reduce_max(self, parameters: Any, x: Dual) -> Dual:
+        """Any entry that is not minus infinity does for softmax: the first."""
+        axes = tuple(parameters["axes"])
+        kept = [k for k in range(x.value.ndim) if k not in axes]
+        order = (*kept, *axes)
+        flat = x.infinite.transpose(order).reshape(*(x.value.shape[k] for k in kept), -1)
+        first = np.argmin(flat, axis=-1)[..., None]
+        value = x.value.transpose(order).reshape(flat.shape)
+        tangent = x.tangent.transpose(*order, -1).reshape(*flat.shape, x.tangent.shape[-1])
+        return dual(
+            np.take_along_axis(value, first, -1)[..., 0],
+            np.take_along_axis(tangent, first[..., None], -2)[..., 0, :],
+            np.take_along_axis(flat, first, -1)[..., 0],
+        )
+
+    def max(self, _: Any, x: Dual, y: Dual) -> Dual:
+        """The one that is not minus infinity, the first of two finite ones."""
+        x, y = self._broadcast(x, y)
+        first = ~x.infinite
+        return dual(
+            np.where(first, x.value, y.value),
+            np.where(first[..., None], x.tangent, y.tangent),
+            x.infinite & y.infinite,
+        )
+
+    def cumsum(self, parameters: Any, x: Dual) -> Dual:
+        """Running sums, entry by entry."""
+        axis, p = parameters["axis"], self._prime
+
+        def along(a: np.ndarray) -> np.ndarray:
+            turned = np.flip(a, axis) if parameters["reverse"] else a
+            total = np.cumsum(turned, axis) % p
+            return np.flip(total, axis) if parameters["reverse"] else total
+
+        return dual(along(x.value), along(x.tangent), np.zeros_like(x.infinite))
+
+    def dot_general(self, parameters: Any, x: Dual, y: Dual) -> Dual:
+        """(x·y)' = x'·y + x·y'."""
+        (mine, theirs), (mine_batch, theirs_batch) = parameters["dimension_numbers"]
+        letters = iter("abcdefghijklmnopqrstuvwxy")
+        left, right = [""] * x.value.ndim, [""] * y.value.ndim
+        for i, j in (*zip(mine_batch, theirs_batch, strict=True), *zip(mine, theirs, strict=True)):
+            left[i] = right[j] = next(letters)
+        left = [letter or next(letters) for letter in left]
+        right = [letter or next(letters) for letter in right]
+        batch = "".join(left[i] for i in mine_batch)
+        rest = [c for i, c in enumerate(left) if i not in (*mine, *mine_batch)]
+        rest += [c for j, c in enumerate(right) if j not in (*theirs, *theirs_batch)]
+        out, l, r, p = batch + "".join(rest), "".join(left), "".join(right), self._prime
+        if np.prod([x.value.shape[i] for i in mine], dtype=float) >= _LONGEST_SUM:
             raise ArgumentError(f"the naive twin sums fewer than {_LONGEST_SUM} products")
-        result = (result @ factor) % p
-    return result
+        tangent = np.einsum(f"{l}z,{r}->{out}z", x.tangent, y.value) % p
+        tangent = (tangent + np.einsum(f"{l},{r}z->{out}z", x.value, y.tangent)) % p
+        value = np.einsum(f"{l},{r}->{out}", x.value, y.value) % p
+        return dual(value, tangent, np.zeros(value.shape, bool))
+
+    def _broadcast(self, x: Dual, y: Dual) -> tuple[Dual, Dual]:
+        shape = np.broadcast_shapes(x.value.shape, y.value.shape)
+        count = x.tangent.shape[-1]
+
+        def grown(d: Dual) -> Dual:
+            return dual(
+                np.broadcast_to(d.value, shape),
+                np.broadcast_to(d.tangent, (*shape, count)),
+                np.broadcast_to(d.infinite, shape),
+            )
+
+        return grown(x), grown(y)
+
+
+_RULES: dict[str, Callable[..., Dual]] = {
+    **{name: getattr(Twin, name) for name in ("sub", "neg", "mul", "div", "square", "exp", "max")},
+    **{name: getattr(Twin, name) for name in ("integer_pow", "reduce_sum", "reduce_max")},
+    **{name: getattr(Twin, name) for name in ("cumsum", "dot_general")},
+    "add": Twin.add,
+    "add_any": Twin.add,
+}
+_SAME = frozenset(
+    {"stop_gradient", "convert_element_type", "copy", "copy_p", "optimization_barrier"}
+)
+_INDEXED = frozenset({"gather", "dynamic_slice"})
+_MOVES = _INDEXED | {
+    *("broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "rev", "concatenate"),
+    *("select_n", "pad", "split", "expand_dims", "stack", "unstack"),
+}
+
+
+def _inner(parameters: dict[str, Any]) -> Any:
+    """The program of a call: `jit`, `custom_jvp_call`, `remat` and the like."""
+    for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        found = parameters.get(key)
+        if found is not None and "num_carry" not in parameters and "branches" not in parameters:
+            return found if hasattr(found, "consts") else jax.extend.core.ClosedJaxpr(found, ())
+    return None
+
+
+def _at(value: Value, step: int) -> Value:
+    """One slice along the leading axis."""
+    if isinstance(value, Dual):
+        return dual(value.value[step], value.tangent[step], value.infinite[step])
+    return value[step]

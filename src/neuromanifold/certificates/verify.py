@@ -1,39 +1,29 @@
 """Verification: a certificate recomputed by other means (field-rank, softmax-exact).
 
-The points are drawn again from the recorded seed. For networks the Jacobian and the exponents come
-from the naive twin in plain integers, for a user's function from the traced function again. All
-ranks, of the Jacobian, the symmetries' tangent vectors and the exponents, come from python-flint.
+The points are drawn again from the recorded seed. The Jacobian and the exponents come from the
+naive twin, dual numbers in plain integers, and all ranks, of the Jacobian, the symmetries' tangent
+vectors and the exponents, from python-flint.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import flint
+import jax
 import numpy as np
 from jaxtyping import Float, Int64
 
 from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.certificate import Certificate
-from neuromanifold.certificates.exact import (
-    Symmetry,
-    network_upper,
-    residues_of,
-    user_generators,
-    weights_hash,
-)
-from neuromanifold.certificates.independence import Independence, exponent_differences
-from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, jacobian_rows, samples
-from neuromanifold.certificates.problem import Problem, network_problem
-from neuromanifold.certificates.symmetry_bound import (
-    FamilyRank,
-    dense,
-    known_generators,
-    slot_columns,
-)
+from neuromanifold.certificates.exact import given_residues, upper_bound, weights_hash
+from neuromanifold.certificates.independence import Independence
+from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, samples
+from neuromanifold.certificates.symmetry_bound import FamilyRank, known_generators
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.weights import Weights, unflatten
+from neuromanifold.networks.network import Network
+from neuromanifold.symmetry.families import network
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,77 +86,58 @@ class Verification:
 
 
 def verify(
-    certificate: Certificate, *, prime: int | None = None, weights: Weights | None = None
+    certificate: Certificate,
+    subject: Network | Architecture | None = None,
+    *,
+    prime: int | None = None,
+    weights: Any = None,
 ) -> Verification:
-    """Recompute a network's certificate, optionally with another prime.
+    """Recompute a certificate, optionally with another prime.
 
     Args:
         certificate: the certificate.
+        subject: the network; not needed where the certificate names an architecture.
         prime: another prime; by default the recorded one.
         weights: the given weights, for a certificate of a local dimension.
     """
-    architecture = certificate.architecture
-    if architecture is None:
-        raise ArgumentError(
-            f"the certificate is about the function {certificate.subject}; "
-            "give the function itself to verify it"
-        )
-    _check_weights(certificate, weights)
+    net = _subject(certificate, subject)
+    _check_weights(certificate, net, weights)
     field = PrimeField(prime or certificate.prime)
-    problem = network_problem(architecture, certificate.readout)
-    given = None if weights is None else residues_of(weights, architecture, problem, field)
+    given = None if weights is None else given_residues(net, weights, field)
 
     def compute(point: Point) -> Verification:
-        vector = point.weights[: architecture.parameters]
-        blocks = known_generators(unflatten(architecture, vector), field, certificate.readout)
-        places = slot_columns(architecture)
-        rows = [(block.family, dense(block, places, problem.columns)) for block in blocks]
+        blocks = known_generators(net, net.assemble(point.weights), field)
+        rows = [(block.family, net.dense(block)) for block in blocks]
         families = _family_ranks(rows, field.modulus)
-        upper, source = network_upper(architecture, certificate.readout, problem, families)
-        lower = flint_rank(twin_jacobian(certificate, problem, point), field.modulus)
+        upper, source = upper_bound(net, families)
+        lower = flint_rank(twin_rows(net, point, certificate.inputs), field.modulus)
         exponents = None
         if certificate.independence is not None:
-            exponents = _twin_independence(problem, point, certificate, weights is not None)
-        found = (max(0, lower - problem.constants), upper, source, families, exponents)
+            count = certificate.independence.columns
+            exponents = _twin_independence(net, point, count, fixed_weights=weights is not None)
+        found = (max(0, lower - len(net.constants)), upper, source, families, exponents)
         return _compared(certificate, field.modulus, found)
 
-    return at_a_point(problem, field, certificate.seed, compute, given)
+    return at_a_point(net, field, certificate.seed, compute, given)
 
 
-def verify_function(
-    certificate: Certificate,
-    f: Callable[[Any, Any], Any],
-    weights: Any,
-    inputs: Any,
-    *,
-    symmetries: Sequence[Symmetry] = (),
-    prime: int | None = None,
-) -> Verification:
-    """Recompute the certificate of a user's function, given again as for `certify_function`."""
-    problem = Problem(f, weights, inputs)
+def _subject(certificate: Certificate, subject: Network | Architecture | None) -> Network:
+    """The network that a certificate is about."""
+    if certificate.architecture is not None:
+        return network(certificate.architecture, readout=certificate.readout)
+    if subject is None:
+        raise ArgumentError(
+            f"the certificate is about the function {certificate.subject}; "
+            "give the network itself to verify it"
+        )
+    net = network(subject)
     recorded = certificate.function.fingerprint if certificate.function else "none"
-    if recorded != problem.fingerprint:
+    if recorded != net.fingerprint:
         raise ArgumentError(
             f"the certificate is about another function or other shapes: it has the fingerprint "
-            f"{recorded[:12]}, and this function {problem.fingerprint[:12]}"
+            f"{recorded[:12]}, and this function {net.fingerprint[:12]}"
         )
-    field = PrimeField(prime or certificate.prime)
-
-    def compute(point: Point) -> Verification:
-        generators = user_generators(problem, point, symmetries)
-        rank = flint_rank(generators, field.modulus)
-        families = (FamilyRank("given", rank),) if symmetries else ()
-        upper = problem.parameters - rank
-        rows = np.concatenate(list(jacobian_rows(problem, point, certificate.inputs)))
-        lower = flint_rank(rows[: certificate.inputs], field.modulus)
-        exponents = None
-        if certificate.independence is not None:
-            difference = exponent_differences(problem, point)
-            exponents = Independence(difference.shape[1], flint_rank(difference, field.modulus))
-        source = "symmetries" if symmetries else "parameters"
-        return _compared(certificate, field.modulus, (lower, upper, source, families, exponents))
-
-    return at_a_point(problem, field, certificate.seed, compute)
+    return net
 
 
 def flint_rank(
@@ -213,72 +184,57 @@ def _family_ranks(
     return tuple(ranks)
 
 
-def _twin(certificate: Certificate, point: Point, what: str = "") -> Twin:
-    architecture = certificate.architecture
-    if architecture is None:
-        raise ArgumentError("the naive twin exists for networks only")
+def _twin(net: Network, point: Point, what: str = "") -> Twin:
     label = f"{what} attempt {point.attempt}"
     exponentials = TwinExponentials.of(point.field.modulus, point.seed, label)
-    return Twin(architecture, point.field.modulus, exponentials)
+    return Twin(net, point.field.modulus, exponentials)
 
 
-def twin_jacobian(certificate: Certificate, problem: Problem, point: Point) -> Integers:
-    """The recorded number of rows uᵀ J, from the naive twin."""
-    twin, p = _twin(certificate, point), point.field.modulus
-    inputs, cotangents = samples(problem, point, certificate.inputs)
-    weights, constant = _twin_weights(certificate, point.weights, p)
-    rows = [
-        twin.row(weights, _integers(X, p), _integers(u, p), certificate.readout, constant)
-        for X, u in zip(inputs, cotangents, strict=True)
-    ]
+def twin_rows(net: Network, point: Point, count: int) -> Integers:
+    """The first rows uᵀ J, from the naive twin."""
+    twin, p = _twin(net, point), point.field.modulus
+    inputs, cotangents = samples(net, point, count)
+    weights = _integers(point.weights, p)
+    rows = []
+    for n in range(count):
+        X, u = _sample((inputs, cotangents), n, p)
+        flat = np.concatenate([np.ravel(part) for part in jax.tree.leaves(u)])
+        rows.append((flat[:, None] * twin.jacobian(weights, X) % p).sum(axis=0) % p)
     return np.stack(rows)
 
 
 def _twin_independence(
-    problem: Problem, point: Point, certificate: Certificate, fixed_weights: bool
+    net: Network, point: Point, count: int, *, fixed_weights: bool
 ) -> Independence:
-    """The check of the exponents, from the naive twin: every exponent that is not always 0."""
-    p = point.field.modulus
-    count = certificate.independence.columns if certificate.independence else 0
-    rows = count + 8
-    differences = []
-    fresh = point.draw("independence weights", (rows, problem.columns))
-    sides = [
-        (
-            _twin(certificate, point, f"independence {side}"),
-            drawn(problem.inputs, point, f"independence inputs {side}", rows),
-        )
-        for side in ("first", "second")
-    ]
-    for n in range(rows):
-        vector = point.weights if fixed_weights else fresh[n]
-        weights, _ = _twin_weights(certificate, vector, p)
-        first, second = (twin.exponents(weights, _integers(X[n], p)) for twin, X in sides)
-        differences.append((first - second) % p)
-    matrix = np.stack(differences)
-    return Independence(matrix.shape[1], flint_rank(matrix, p))
+    """The check of the exponents, from the naive twin: every distinct one that is not always 0."""
+    p, rows = point.field.modulus, count + 8
+    fresh = point.draw("independence weights", (rows, net.columns))
+    sides = []
+    for side in ("first", "second"):
+        twin = _twin(net, point, f"independence {side}")
+        inputs = drawn(net.sample, point, f"independence inputs {side}", rows)
+        values = []
+        for n in range(rows):
+            weights = _integers(point.weights if fixed_weights else fresh[n], p)
+            values.append(twin.arguments(weights, _sample(inputs, n, p)))
+        sides.append(np.stack(values))
+    columns = np.unique(np.concatenate(sides), axis=1)
+    columns = columns[:, np.any(columns, axis=0)]
+    difference = (columns[:rows] - columns[rows:]) % p
+    return Independence(difference.shape[1], flint_rank(difference, p))
 
 
-def _twin_weights(
-    certificate: Certificate, vector: Float[np.ndarray, " columns"], p: int
-) -> tuple[list[dict[str, Integers]], int | None]:
-    """The point's weights as integers, and the constant of decisions."""
-    architecture = certificate.architecture
-    if architecture is None:
-        raise ArgumentError("the naive twin exists for networks only")
-    weights = unflatten(architecture, vector[: architecture.parameters])
-    layers = [
-        {name: _integers(np.asarray(tensor), p) for name, tensor in layer.tensors().items()}
-        for layer in weights.layers
-    ]
-    return layers, (int(vector[-1]) % p if certificate.readout == "decisions" else None)
+def _sample(samples: Any, n: int, p: int) -> Any:
+    """The n-th of some samples, in integers."""
+    leaves, structure = jax.tree.flatten(samples)
+    return jax.tree.unflatten(structure, [_integers(leaf[n], p) for leaf in leaves])
 
 
-def _integers(residues: np.ndarray, p: int) -> Integers:
-    return np.mod(residues, p).astype(np.int64)
+def _integers(residues: Any, p: int) -> Integers:
+    return np.asarray(np.mod(residues, p)).astype(np.int64)
 
 
-def _check_weights(certificate: Certificate, weights: Weights | None) -> None:
+def _check_weights(certificate: Certificate, net: Network, weights: Any) -> None:
     if certificate.weights is None and weights is not None:
         raise ArgumentError("the certificate is about generic weights; leave the weights out")
     if certificate.weights is not None:
@@ -286,5 +242,5 @@ def _check_weights(certificate: Certificate, weights: Weights | None) -> None:
             raise ArgumentError(
                 "the certificate is about given weights; give the weights file it was made for"
             )
-        if weights_hash(weights) != certificate.weights:
+        if weights_hash(net, weights) != certificate.weights:
             raise ArgumentError("these are not the weights that the certificate is about")

@@ -48,22 +48,14 @@ def certify(
 
     check_writable(out, force=force)
     if function is not None:
-        from neuromanifold.cli.user_function import user_function
+        from neuromanifold.cli.user_function import network_sizes, user_network
 
-        mine = user_function(function)
-        with limits.spend(certifying(mine.sizes), "certifying"):
+        mine = user_network(function)
+        with limits.spend(certifying(network_sizes(mine)), "certifying"):
             from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-            from neuromanifold.certificates.exact import certify_function
+            from neuromanifold.certificates.exact import certify as prove
 
-            certificate = certify_function(
-                mine.f,
-                mine.weights,
-                mine.inputs,
-                seed=seed,
-                prime=DEFAULT_PRIME if prime is None else prime,
-                symmetries=mine.symmetries,
-                name=mine.name,
-            )
+            certificate = prove(mine, seed=seed, prime=DEFAULT_PRIME if prime is None else prime)
     else:
         given = None if weights is None else weights_given(weights, network, limits)
         architecture = network.architecture() if given is None else given.architecture

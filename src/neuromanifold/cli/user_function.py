@@ -10,48 +10,37 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuromanifold.cost import Sizes, function_sizes
 from neuromanifold.errors import ArgumentError, NeuromanifoldError
 
+if TYPE_CHECKING:
+    from neuromanifold.networks.network import Network
 
-@dataclass(frozen=True)
-class UserFunction:
-    """What a module says about a function to be certified.
 
-    Attributes:
-        name: `module.py:function`.
-        f: the function f(weights, X).
-        weights: the module's `weights`, a pytree of arrays.
-        inputs: the module's `inputs`, one sample X.
-        symmetries: the module's `symmetries`, a list, empty when it has none.
+def network_sizes(network: "Network") -> Sizes:
+    """The sizes on which the cost of a question depends."""
+    import jax
+    import numpy as np
+
+    def count(tree: Any) -> int:
+        return sum(int(np.prod(np.shape(leaf))) for leaf in jax.tree.leaves(tree))
+
+    return function_sizes(network.parameters, count(network.sample), count(network.output))
+
+
+def user_network(text: str) -> "Network":
+    """Execute `module.py` and take the network from it: a `Network`, or a function of weights and X.
+
+    For a function the module's `weights` and `inputs` give the shapes, and `symmetries` may list
+    one-parameter actions.
     """
+    from neuromanifold.networks.network import Network
+    from neuromanifold.symmetry.families import network
 
-    name: str
-    f: Callable[[Any, Any], Any]
-    weights: Any
-    inputs: Any
-    symmetries: Sequence[Callable[[Any, Any], Any]]
-
-    @property
-    def sizes(self) -> Sizes:
-        """The sizes on which the cost of a question depends."""
-        import jax
-        import numpy as np
-
-        def count(tree: Any) -> int:
-            return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(tree))
-
-        outputs = count(jax.eval_shape(self.f, self.weights, self.inputs))
-        return function_sizes(count(self.weights), count(self.inputs), outputs)
-
-
-def user_function(text: str) -> UserFunction:
-    """Execute `module.py` and take from it the function, `weights`, `inputs` and `symmetries`."""
     file, separator, function = text.rpartition(":")
     path = Path(file)
     if not separator or not function or not path.is_file():
@@ -65,11 +54,14 @@ def user_function(text: str) -> UserFunction:
     sys.modules.setdefault(path.stem, module)
     with _theirs(path):
         specification.loader.exec_module(module)
+    found = getattr(module, function, None)
+    if isinstance(found, Network):
+        return found
     for name in (function, "weights", "inputs"):
         if not hasattr(module, name):
             raise ArgumentError(
                 f"{path} has no {name!r}; it must define {function}(weights, X), and `weights` and "
-                "`inputs` as arrays of the shapes to use"
+                "`inputs` as arrays of the shapes to use, or make the network itself"
             )
     symmetries = getattr(module, "symmetries", ())
     listed = isinstance(symmetries, Sequence) and not isinstance(symmetries, str)
@@ -80,7 +72,8 @@ def user_function(text: str) -> UserFunction:
         )
     f, *actions = (_shown_as_theirs(one, path) for one in called)
     weights, inputs = _arrays(path, "weights", module), _arrays(path, "inputs", module)
-    return UserFunction(f"{path.name}:{function}", f, weights, inputs, actions)
+    name = f"{path.name}:{function}"
+    return network(f, weights, inputs, symmetries=actions, name=name)
 
 
 def _arrays(path: Path, name: str, module: ModuleType) -> Any:

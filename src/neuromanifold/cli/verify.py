@@ -36,20 +36,13 @@ def verify(
 
     certificate = load_certificate(file)
     if function is not None:
-        from neuromanifold.cli.user_function import user_function
+        from neuromanifold.cli.user_function import network_sizes, user_network
 
-        mine = user_function(function)
-        with limits.spend(verifying(mine.sizes), "verifying"):
-            from neuromanifold.certificates.verify import verify_function
+        mine = user_network(function)
+        with limits.spend(verifying(network_sizes(mine)), "verifying"):
+            from neuromanifold.certificates.verify import verify as recompute
 
-            verification = verify_function(
-                certificate,
-                mine.f,
-                mine.weights,
-                mine.inputs,
-                symmetries=mine.symmetries,
-                prime=prime,
-            )
+            verification = recompute(certificate, mine, prime=prime)
     else:
         given = None if weights is None else read_weights(weights, limits)
         if certificate.architecture is None:

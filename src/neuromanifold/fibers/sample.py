@@ -8,8 +8,9 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.deviation import function_deviation
 from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.networks.weights import Weights
+from neuromanifold.symmetry.attention import attention_network, named
+from neuromanifold.symmetry.families import families_of
 from neuromanifold.symmetry.group_element import GroupElement
-from neuromanifold.symmetry.head_mixing import HeadMixing
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +69,18 @@ def sample_fiber(
         raise ArgumentError(f"condition must be at least 1 and finite; got {condition}")
     W, architecture = in_float64(weights), weights.architecture
     generator = np.random.default_rng(seed)
-    mixing = HeadMixing()
+    others = [
+        family
+        for family in families_of(attention_network(architecture))
+        if family.name not in GroupElement.identity(architecture).families and family.is_group
+    ]
     points = []
     for _ in range(count):
-        point = GroupElement.random(architecture, generator, condition).act(W)
-        if mixing.integrates(architecture):
-            point = mixing.act(mixing.random(architecture, generator, condition), point)
-        points.append(point)
+        point = named(GroupElement.random(architecture, generator, condition).act(W))
+        for family in others:
+            point = family.act(family.random(generator, condition), point)
+        points.append(Weights.from_named(architecture, point))
     families = GroupElement.identity(architecture).families
-    if mixing.integrates(architecture):
-        families = (*families, mixing.name)
+    families = (*families, *(family.name for family in others))
     deviation = max(function_deviation(W, point, seed=seed) for point in points)
     return FiberSample(tuple(points), families, condition, seed, deviation)

@@ -21,13 +21,12 @@ from jaxtyping import Array, Float
 from neuromanifold.algebra.linear import FloatingPoint
 from neuromanifold.certificates.exact import certify
 from neuromanifold.fibers.normal_form.factors import numeric_rank
-from neuromanifold.fibers.transport.refine import flat_generators
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.probe import random_inputs, well_scaled
 from neuromanifold.networks.weights import Weights
+from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.families import families_of
-from neuromanifold.symmetry.head_mixing import HeadMixing
 
 _MORE_ROWS = 8
 _TOLERANCE = 1e-9
@@ -90,11 +89,12 @@ def fiber_dimension(weights: Weights) -> FiberDimension:
     expected = dimension_formula(architecture).dimension
     orbits: dict[str, int] = {}
     rows = [np.zeros((0, architecture.parameters))]
-    for family in families_of(architecture):
-        if isinstance(family, HeadMixing) and not family.integrates(architecture):
+    network = attention_network(architecture)
+    for family in families_of(network):
+        if not family.is_group:
             continue
-        blocks = family.generators(weights, FloatingPoint())
-        own = [flat_generators(block, weights) for block in blocks]
+        blocks = family.generators(named(weights), FloatingPoint())
+        own = [network.dense(block) for block in blocks]
         orbits[family.name] = _rank(np.concatenate([rows[0], *own]))
         rows += own
     return FiberDimension(

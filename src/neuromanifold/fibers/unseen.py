@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.fibers.normal_form.factors import numeric_rank
-from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.family import replace_layers
+from neuromanifold.networks.weights import Weights, replace_layers
 
 
 def has_unseen(weights: Weights) -> bool:

@@ -7,7 +7,12 @@ multiplied by any number, so decisions, which see them up to one constant, have 
 """
 
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.formula.all_widths import virtual_upper_bound
+from neuromanifold.formula.all_widths import (
+    rescalings,
+    virtual_dimension,
+    virtual_upper_bound,
+)
+from neuromanifold.statements import Facts
 
 
 def narrowed(architecture: Architecture) -> Architecture:
@@ -29,3 +34,18 @@ def readout_upper_bound(architecture: Architecture, readout: Readout) -> int | N
         return None
     bound = virtual_upper_bound(narrowed(architecture))
     return None if bound is None else bound - (readout == "decisions")
+
+
+def unshown_dimensions(architecture: Architecture, readout: Readout) -> int:
+    """How many dimensions of the virtual weights the network proves not to show (virtual-bound).
+
+    The families without scaling move no virtual weight, and scaling moves them by the rescalings;
+    so virtual weights less rescalings less the bound is what their directions lose beyond that.
+    With one output coordinate there are no differences, and all that is left is not shown.
+    """
+    if readout != "logits":
+        if architecture.widths[-1] == 1:
+            return architecture.parameters
+        architecture = narrowed(architecture)
+    facts, bound = Facts.of(architecture), virtual_upper_bound(architecture)
+    return 0 if bound is None else virtual_dimension(facts) - rescalings(facts) - bound

@@ -22,8 +22,7 @@ from neuromanifold.geometry.layer import check_layer
 from neuromanifold.geometry.membership import Membership, factor_table, weights_of_pair
 from neuromanifold.geometry.segre import table_norm, table_of
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
-from neuromanifold.symmetry.key_query import KeyQuery
-from neuromanifold.symmetry.scaling import Scaling
+from neuromanifold.symmetry.group_element import GroupElement
 
 _ROUNDING = 1e-13  # steps smaller than this, relative to the largest table, are rounding
 
@@ -130,8 +129,8 @@ def _moved(weights: Weights, escape: Escape, factor: float) -> Weights:
     if escape == "key-query":
         a = weights.architecture.ranks[0]
         C = np.diag([factor, 1 / factor] * a)[:a, :a]
-        return KeyQuery().act((C[None],), weights)
-    scaled = Scaling().act((np.array([factor]),), weights)
+        return GroupElement(weights.architecture, key_query=(C[None],)).act(weights)
+    scaled = GroupElement(weights.architecture, scaling=(np.array([factor]),)).act(weights)
     if escape == "scaling":
         return scaled
     layer = scaled.layers[0].tensors()

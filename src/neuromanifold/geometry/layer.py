@@ -1,7 +1,6 @@
 """One lightning layer as the pair (A, V), in floats or in residues."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float64
@@ -88,5 +87,4 @@ def _float64(tensor: Tensor) -> Matrix:
 
 
 def _residues(matrix: Matrix, field: PrimeField) -> Matrix:
-    flat = [field.from_fraction(Fraction(x)) for x in matrix.ravel().tolist()]
-    return np.array(flat, dtype=np.float64).reshape(matrix.shape)
+    return field.from_floats(matrix)

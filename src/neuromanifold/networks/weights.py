@@ -1,6 +1,6 @@
 """`Weights`: the tensors of a network, as a pytree, with the architecture they belong to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import equinox as eqx
 import numpy as np
@@ -79,6 +79,17 @@ class Weights(eqx.Module):
         """Weights from one dictionary of named tensors a layer."""
         return cls(tuple(Layer(**layer) for layer in tensors), architecture)
 
+    @classmethod
+    def from_named(cls, architecture: Architecture, tensors: Mapping[str, np.ndarray]) -> "Weights":
+        """Weights from tensors by the names of `named_tensors`."""
+        return cls.from_tensors(
+            architecture,
+            [
+                {name: tensors[f"layers.{i}.{name}"] for name in shapes}
+                for i, shapes in enumerate(architecture.shapes)
+            ],
+        )
+
     def named_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Every tensor with its name `layers.0.query`, …, in the order of the weights file."""
         for i, layer in enumerate(self.layers):
@@ -88,6 +99,14 @@ class Weights(eqx.Module):
     def flatten(self) -> np.ndarray:
         """All entries as one vector, tensor by tensor in the order of `named_tensors`."""
         return np.concatenate([np.asarray(tensor).ravel() for _, tensor in self.named_tensors()])
+
+
+def replace_layers(weights: Weights, layers: list[dict[str, np.ndarray]]) -> Weights:
+    """The weights with each layer's named tensors replaced."""
+    changed = [
+        {**layer.tensors(), **new} for layer, new in zip(weights.layers, layers, strict=True)
+    ]
+    return Weights(tuple(Layer(**tensors) for tensors in changed), weights.architecture)
 
 
 def unflatten(architecture: Architecture, vector: np.ndarray) -> Weights:

@@ -24,21 +24,12 @@ import safetensors.numpy
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArchitectureError, FileFormatError
 from neuromanifold.files import write_file
+from neuromanifold.networks.family import Element, Family
 from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.family import Element, Family
-from neuromanifold.symmetry.head_permutation import HeadPermutation
-from neuromanifold.symmetry.inter_layer import InterLayer
-from neuromanifold.symmetry.key_query import KeyQuery
-from neuromanifold.symmetry.scaling import Scaling
-from neuromanifold.symmetry.value_output import ValueOutput
+from neuromanifold.symmetry.attention import attention_network, named
+from neuromanifold.symmetry.families import families_of
 
-PARTS: dict[str, Family] = {
-    "head_permutation": HeadPermutation(),
-    "inter_layer": InterLayer(),
-    "scaling": Scaling(),
-    "value_output": ValueOutput(),
-    "key_query": KeyQuery(),
-}
+PARTS = ("head_permutation", "inter_layer", "scaling", "value_output", "key_query")
 """The families in the order in which they act."""
 
 _PER_HEAD = ("scaling", "value_output", "key_query")
@@ -70,11 +61,7 @@ class GroupElement:
         """The neutral element."""
         return cls(
             architecture,
-            **{
-                name: family.identity(architecture)
-                for name, family in PARTS.items()
-                if family.holds_for(architecture)
-            },
+            **{name: family.identity() for name, family in parts_of(architecture).items()},
         )
 
     @classmethod
@@ -85,24 +72,24 @@ class GroupElement:
         return cls(
             architecture,
             **{
-                name: family.random(architecture, generator, condition)
-                for name, family in PARTS.items()
-                if family.holds_for(architecture)
+                name: family.random(generator, condition)
+                for name, family in parts_of(architecture).items()
             },
         )
 
     def act(self, weights: Weights) -> Weights:
         """The weights moved by this element; their function stays."""
-        for name, family in PARTS.items():
+        moved = named(weights)
+        for name, family in parts_of(self.architecture).items():
             element = getattr(self, name)
             if element:
-                weights = family.act(element, weights)
-        return weights
+                moved = family.act(element, moved)
+        return Weights.from_named(self.architecture, moved)
 
     def compose(self, second: "GroupElement") -> "GroupElement":
         """The element that acts like `second` and then like this one."""
         parts = {}
-        for name, family in PARTS.items():
+        for name, family in parts_of(self.architecture).items():
             g, h = getattr(self, name), getattr(second, name)
             if name in _PER_HEAD and self.head_permutation:
                 h = tuple(
@@ -114,7 +101,8 @@ class GroupElement:
     @property
     def families(self) -> tuple[str, ...]:
         """The names of the families that hold, in the order in which they act."""
-        return tuple(family.name for name, family in PARTS.items() if getattr(self, name))
+        parts = parts_of(self.architecture).items()
+        return tuple(family.name for name, family in parts if getattr(self, name))
 
     @property
     def condition(self) -> float:
@@ -143,7 +131,7 @@ class GroupElement:
         for name in ("value_output", "key_query"):
             for i, C in enumerate(getattr(self, name)):
                 reasons += [
-                    f"the {PARTS[name].name} matrix of layer {i} head {h} has determinant < 0"
+                    f"the {name.replace('_', '-')} matrix of layer {i} head {h} has determinant < 0"
                     for h, sign in enumerate(np.linalg.slogdet(C).sign)
                     if sign < 0
                 ]
@@ -191,3 +179,12 @@ class GroupElement:
         if tensors:
             raise FileFormatError(f"{path} holds {min(tensors)}, which is no part of an element")
         return cls(architecture, **parts)
+
+
+def parts_of(architecture: Architecture) -> dict[str, Family]:
+    """The families of an architecture that are part of an element, in the order of acting."""
+    found = {
+        family.name.replace("-", "_").replace(" ", "_"): family
+        for family in families_of(attention_network(architecture))
+    }
+    return {name: found[name] for name in PARTS if name in found}

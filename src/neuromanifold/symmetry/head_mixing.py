@@ -15,86 +15,80 @@ The inner skip adds Σ_h V_h X, so there also Σ_h ξ_kh = 0 for every k. The di
 scalings.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.linear import LinearAlgebra
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import NotCoveredError
-from neuromanifold.networks.weights import Layer, Weights
-from neuromanifold.symmetry.family import (
-    Element,
-    Family,
-    GeneratorBlock,
-    Slot,
-    replace_layers,
-)
-from neuromanifold.symmetry.general_linear import random_invertible
+from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
+from neuromanifold.symmetry.groups import random_invertible
 
 Matrix = Float[np.ndarray, "_ _"]
+Layer = dict[str, np.ndarray]
+"""The tensors of one layer by their short names: query, key, value, output."""
 
 
+@dataclass(frozen=True)
 class HeadMixing(Family):
-    """A subgroup of GL_H in every layer; an element holds g of shape (H, H) for each layer."""
+    """A subgroup of GL_H in every layer; an element holds g of shape (H, H) for each layer.
 
+    Attributes:
+        architecture: a lightning network with several heads.
+        keeps_sum: whether Σ_h V_h is seen by itself, as with the inner skip.
+    """
+
+    architecture: Architecture
+    keeps_sum: bool
     name = "head mixing"
     statement = "head-mixing"
 
-    def holds_for(self, architecture: Architecture) -> bool:
-        """Lightning networks with several heads."""
-        return architecture.attention == "lightning" and architecture.heads > 1
-
-    def integrates(self, architecture: Architecture) -> bool:
+    @property
+    def is_group(self) -> bool:
         """Whether the ranks put no condition on g, so that the whole group acts."""
-        free_values = architecture.value_ranks is None or all(
-            v >= d_next
-            for v, d_next in zip(architecture.value_ranks, architecture.widths[1:], strict=True)
+        shapes = self.architecture.shapes
+        return all(
+            layer["query"][1] >= layer["query"][2]
+            and ("output" not in layer or layer["output"][2] >= layer["output"][1])
+            for layer in shapes
         )
-        pairs = zip(architecture.ranks, architecture.widths, strict=False)
-        return self.holds_for(architecture) and free_values and all(a >= d for a, d in pairs)
 
-    def dimension(self, architecture: Architecture) -> int:
+    @property
+    def dimension(self) -> int:
         """Per layer: the unknowns H² less the conditions, and at least the H scalings.
 
         The count of conditions is exact where they are independent, which is observed and not
         proved (head-mixing); `generators` computes the space itself.
         """
-        if not self.holds_for(architecture):
-            return 0
-        H, total = architecture.heads, 0
-        for i, a in enumerate(architecture.ranks):
-            d, d_next = architecture.widths[i], architecture.widths[i + 1]
+        H, total = self.architecture.heads, 0
+        for layer in self.architecture.shapes:
+            _, a, d = layer["query"]
             conditions = max(0, d - a) ** 2
-            if architecture.value_ranks is not None:
-                v = architecture.value_ranks[i]
+            if "output" in layer:
+                _, d_next, v = layer["output"]
                 conditions += max(0, d - v) * max(0, d_next - v)
-            if architecture.skip == "inner":
-                total += max(0, H * (H - 1) - H * conditions)
-            else:
-                total += H + max(0, H * (H - 1) - H * conditions)
+            total += max(0, H * (H - 1) - H * conditions) + (0 if self.keeps_sum else H)
         return total
 
-    def identity(self, architecture: Architecture) -> Element:
+    def identity(self) -> Element:
         """Identity matrices."""
-        return (np.eye(architecture.heads),) * architecture.depth
+        return (np.eye(self.architecture.heads),) * self.architecture.depth
 
-    def random(
-        self, architecture: Architecture, generator: np.random.Generator, condition: float = 10.0
-    ) -> Element:
+    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
         """Random matrices; with the inner skip, such that the all-ones vector is fixed.
 
         There Σ_h V_h' = Σ_k (g^{-1} 1)_k V_k must be Σ_k V_k, so g = B diag(1, R) Bᵀ in an
         orthonormal basis B whose first vector is the all-ones direction.
         """
-        self._check_integrates(architecture)
-        H = architecture.heads
-        if architecture.skip != "inner":
-            return tuple(
-                random_invertible(H, generator, condition) for _ in range(architecture.depth)
-            )
+        self._check_group()
+        H, depth = self.architecture.heads, self.architecture.depth
+        if not self.keeps_sum:
+            return tuple(random_invertible(H, generator, condition) for _ in range(depth))
         B = np.linalg.qr(np.column_stack([np.ones(H), np.eye(H)[:, 1:]]))[0]
         elements = []
-        for _ in range(architecture.depth):
+        for _ in range(depth):
             block = np.eye(H)
             block[1:, 1:] = random_invertible(H - 1, generator, condition)
             elements.append(B @ block @ B.T)
@@ -104,81 +98,85 @@ class HeadMixing(Family):
         """The matrix products."""
         return tuple(g @ h for g, h in zip(first, second, strict=True))
 
-    def act(self, element: Element, weights: Weights) -> Weights:
+    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
         """Keys stay; queries, and the first factors of the values, take up the change of A and V.
 
         Q_h' = Q_h + (K_hᵀ)⁺ (A_h' − A_h), which is Q_h for g = 1 and composes, as K_hᵀ has a right
         inverse for a ≥ d.
         """
-        self._check_integrates(weights.architecture)
-        moved = []
-        for g, layer in zip(element, weights.layers, strict=True):
-            A, V = np.asarray(layer.attention_matrices()), np.asarray(layer.value_maps())
-            Q, K = np.asarray(layer.query), np.asarray(layer.key)
+        self._check_group()
+        moved = dict(weights)
+        for i, g in enumerate(element):
+            layer = _layer(weights, i)
+            Q, K, value = layer["query"], layer["key"], layer["value"]
+            A, V = K.mT @ Q, layer["output"] @ value if "output" in layer else value
             change_A = np.einsum("hk,kij->hij", g, A) - A
             change_V = np.einsum("kh,kij->hij", np.linalg.inv(g), V) - V
-            if layer.output is not None:
-                change_V = np.linalg.pinv(np.asarray(layer.output)) @ change_V
-            moved.append(
-                {
-                    "query": Q + np.linalg.pinv(K.mT) @ change_A,
-                    "value": np.asarray(layer.value) + change_V,
-                }
-            )
-        return replace_layers(weights, moved)
+            if "output" in layer:
+                change_V = np.linalg.pinv(layer["output"]) @ change_V
+            moved[f"layers.{i}.query"] = Q + np.linalg.pinv(K.mT) @ change_A
+            moved[f"layers.{i}.value"] = value + change_V
+        return moved
 
-    def generators(self, weights: Weights, linear: LinearAlgebra) -> list[GeneratorBlock]:
+    def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
         """The tangent vectors of all admissible ξ, lifted from (A, V) to the weights."""
-        if not self.holds_for(weights.architecture):
-            return []
         blocks = []
-        for i, layer in enumerate(weights.layers):
-            mixings = _admissible(layer, weights.architecture, linear)
-            if not len(mixings):
-                continue
-            moves = _lift(layer, i, mixings, linear)
-            blocks.append(GeneratorBlock(self.name, f"layer {i}", moves))
+        for i in range(self.architecture.depth):
+            layer = _layer(weights, i)
+            mixings = _admissible(layer, self.keeps_sum, linear)
+            if len(mixings):
+                moves = _lift(layer, i, mixings, linear)
+                blocks.append(GeneratorBlock(self.name, f"layer {i}", moves))
         return blocks
 
-    def _check_integrates(self, architecture: Architecture) -> None:
-        self.check(architecture)
-        if not self.integrates(architecture):
+    def _check_group(self) -> None:
+        if not self.is_group:
             raise NotCoveredError(
                 f"head mixing acts as a whole group only for ranks a ≥ d and free value maps; for "
-                f"{architecture.name} only its generators are known"
+                f"{self.architecture.name} only its generators are known"
             )
+
+
+def _layer(weights: Tensors, i: int) -> Layer:
+    """The tensors of layer i."""
+    prefix = f"layers.{i}."
+    return {
+        name.removeprefix(prefix): np.asarray(tensor)
+        for name, tensor in weights.items()
+        if name.startswith(prefix)
+    }
 
 
 def _matrices(layer: Layer, linear: LinearAlgebra) -> tuple[np.ndarray, np.ndarray]:
     """A_h = K_hᵀ Q_h and the value maps V_h, in the arithmetic of `linear`."""
-    A = linear.matmul(np.asarray(layer.key).mT, np.asarray(layer.query))
-    value = np.asarray(layer.value)
-    V = value if layer.output is None else linear.matmul(np.asarray(layer.output), value)
+    A = linear.matmul(layer["key"].mT, layer["query"])
+    value = layer["value"]
+    V = linear.matmul(layer["output"], value) if "output" in layer else value
     return A, V
 
 
 def _admissible(
-    layer: Layer, architecture: Architecture, linear: LinearAlgebra
+    layer: Layer, keeps_sum: bool, linear: LinearAlgebra
 ) -> Float[np.ndarray, "count h h"]:
     """A basis of the ξ ∈ gl_H that meet the conditions in the module's docstring."""
     A, V = _matrices(layer, linear)
     H = len(A)
     conditions = [np.zeros((0, H, H))]
     for h in range(H):
-        left = linear.null_space(np.asarray(layer.key[h]))
-        right = linear.null_space(np.asarray(layer.query[h]))
+        left = linear.null_space(layer["key"][h])
+        right = linear.null_space(layer["query"][h])
         seen = linear.matmul(linear.matmul(left.T, A), right).reshape(H, -1).T
         rows = np.zeros((len(seen), H, H))
         rows[:, h, :] = seen
         conditions.append(rows)
-        if layer.output is not None:
-            left = linear.null_space(np.asarray(layer.output[h]).T)
-            right = linear.null_space(np.asarray(layer.value[h]))
+        if "output" in layer:
+            left = linear.null_space(layer["output"][h].T)
+            right = linear.null_space(layer["value"][h])
             seen = linear.matmul(linear.matmul(left.T, V), right).reshape(H, -1).T
             rows = np.zeros((len(seen), H, H))
             rows[:, :, h] = seen
             conditions.append(rows)
-    if architecture.skip == "inner":
+    if keeps_sum:
         conditions.append(np.repeat(np.eye(H)[:, :, None], H, axis=2))
     return linear.null_space(np.concatenate(conditions).reshape(-1, H * H)).T.reshape(-1, H, H)
 
@@ -193,15 +191,15 @@ def _lift(
     for h in range(H):
         change_A = linear.matmul(mixings[:, h, :], A.reshape(H, -1)).reshape(count, *A.shape[1:])
         change_V = -linear.matmul(mixings[:, :, h], V.reshape(H, -1)).reshape(count, *V.shape[1:])
-        K, Q = np.asarray(layer.key[h]), np.asarray(layer.query[h])
-        change_K, moves[Slot(i, "query", h)] = _lift_product(K.T, Q, change_A, linear)
-        moves[Slot(i, "key", h)] = change_K.mT
-        if layer.output is None:
-            moves[Slot(i, "value", h)] = change_V
+        K, Q = layer["key"][h], layer["query"][h]
+        change_K, moves[Slot(f"layers.{i}.query", (h,))] = _lift_product(K.T, Q, change_A, linear)
+        moves[Slot(f"layers.{i}.key", (h,))] = change_K.mT
+        if "output" not in layer:
+            moves[Slot(f"layers.{i}.value", (h,))] = change_V
         else:
-            O_h, V_h = np.asarray(layer.output[h]), np.asarray(layer.value[h])
-            moves[Slot(i, "output", h)], moves[Slot(i, "value", h)] = _lift_product(
-                O_h, V_h, change_V, linear
+            O_h, V_h = layer["output"][h], layer["value"][h]
+            moves[Slot(f"layers.{i}.output", (h,))], moves[Slot(f"layers.{i}.value", (h,))] = (
+                _lift_product(O_h, V_h, change_V, linear)
             )
     return moves
 

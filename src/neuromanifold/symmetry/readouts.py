@@ -7,33 +7,105 @@ scaled together. To speak of "up to a constant" the constant is made a parameter
 (W, μ) ↦ μ f_W, and scaling moves V by V and μ by −1.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from neuromanifold.architecture import Readout
-from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.family import GeneratorBlock, Slot
+from neuromanifold.algebra.linear import LinearAlgebra
+from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
 
-CONSTANT = Slot(-1, "constant", 0)
-"""The slot of μ, a 1 × 1 matrix after all the weights."""
+CONSTANT = "constant"
+"""The name of μ."""
 
 
-def readout_generators(weights: Weights, readout: Readout) -> list[GeneratorBlock]:
-    """Tangent vectors of what the readout does not see."""
-    if readout == "logits":
-        return []
-    architecture, last = weights.architecture, weights.architecture.depth - 1
-    layer = weights.layers[last]
-    name = "value" if layer.output is None else "output"
-    written = np.asarray(layer.tensors()[name])
-    rows, columns = written.shape[1:]
-    shift = np.repeat(np.eye(columns)[:, None, :], rows, axis=1)
-    blocks = [
-        GeneratorBlock("output shift", f"layer {last} head {h}", {Slot(last, name, h): shift})
-        for h in range(architecture.heads)
-    ]
-    # With one output coordinate the shift is all of it, and nothing is left to be scaled.
-    if readout == "decisions" and rows > 1 and architecture.skip != "residual":
-        moves = {Slot(last, name, h): written[h : h + 1] for h in range(architecture.heads)}
-        moves[CONSTANT] = -np.ones((1, 1, 1))
-        blocks.append(GeneratorBlock("output scaling", f"layer {last}", moves))
-    return blocks
+@dataclass(frozen=True)
+class OutputShift(Family):
+    """V_h → V_h + 1 c_hᵀ in the last layer; an element holds the c of all heads.
+
+    Attributes:
+        written: the tensor that writes the output, of shape `shape`.
+        shape: its shape (head, output, row).
+    """
+
+    written: str
+    shape: tuple[int, int, int]
+    name = "output shift"
+    statement = "readouts"
+    is_group = True
+
+    @property
+    def dimension(self) -> int:
+        """One number for each head and column."""
+        return self.shape[0] * self.shape[2]
+
+    def identity(self) -> Element:
+        """Zero."""
+        return (np.zeros((self.shape[0], 1, self.shape[2])),)
+
+    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
+        """A normal vector for each head."""
+        del condition
+        return (generator.standard_normal((self.shape[0], 1, self.shape[2])),)
+
+    def compose(self, first: Element, second: Element) -> Element:
+        """The sum."""
+        return (first[0] + second[0],)
+
+    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
+        """Every row of a head's map gains the same vector."""
+        return {**weights, self.written: np.asarray(weights[self.written]) + element[0]}
+
+    def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
+        """δV_h = 1 e_cᵀ."""
+        heads, rows, columns = self.shape
+        shift = np.repeat(np.eye(columns)[:, None, :], rows, axis=1)
+        return [
+            GeneratorBlock(self.name, f"head {h}", {Slot(self.written, (h,)): shift})
+            for h in range(heads)
+        ]
+
+
+@dataclass(frozen=True)
+class OutputScaling(Family):
+    """V_h → s V_h for all heads of the last layer, μ → μ/s; an element holds s > 0.
+
+    Attributes:
+        written: the tensor that writes the output.
+        heads: the number of heads.
+    """
+
+    written: str
+    heads: int
+    name = "output scaling"
+    statement = "readouts"
+    is_group = True
+
+    @property
+    def dimension(self) -> int:
+        """One number."""
+        return 1
+
+    def identity(self) -> Element:
+        """One."""
+        return (np.ones(()),)
+
+    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
+        """A positive number."""
+        return (np.asarray(condition ** generator.uniform(-0.5, 0.5)),)
+
+    def compose(self, first: Element, second: Element) -> Element:
+        """The product."""
+        return (first[0] * second[0],)
+
+    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
+        """The maps times s, the constant over s."""
+        constant = np.asarray(weights.get(CONSTANT, np.ones(())))
+        scaled = np.asarray(weights[self.written]) * element[0]
+        return {**weights, self.written: scaled, CONSTANT: constant / element[0]}
+
+    def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
+        """δV = V, δμ = −μ, at μ = 1."""
+        written = np.asarray(weights[self.written])
+        moves = {Slot(self.written, (h,)): written[h : h + 1] for h in range(self.heads)}
+        moves[Slot(CONSTANT)] = -np.ones((1,))
+        return [GeneratorBlock(self.name, "last layer", moves)]

@@ -14,8 +14,7 @@ from jaxtyping import Float
 from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.fibers.normal_form.factors import RANK_TOLERANCE
 from neuromanifold.fibers.normal_form.frame import closest_rotation
-from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.family import replace_layers
+from neuromanifold.networks.weights import Weights, replace_layers
 
 REPEATED = 1e-7
 """Singular values closer than this, relative to the largest, are treated as one repeated value."""

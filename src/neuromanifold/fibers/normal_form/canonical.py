@@ -25,7 +25,7 @@ from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.fibers.normal_form.factors import RANK_TOLERANCE, numeric_rank
 from neuromanifold.fibers.normal_form.frame import closest_rotation, closest_to_frame
 from neuromanifold.networks.weights import Layer, Weights
-from neuromanifold.symmetry.group_element import PARTS
+from neuromanifold.symmetry.group_element import parts_of
 
 Stack = Float[np.ndarray, "head _ _"]
 
@@ -82,7 +82,7 @@ def canonical_form(weights: Weights) -> CanonicalForm:
             np.asarray(layer.query) @ coordinates,
             np.asarray(layer.value_maps()) @ coordinates,
         )
-        if PARTS["scaling"].holds_for(architecture):
+        if "scaling" in parts_of(architecture):
             heads = _scaled(heads, i, remarks)
         heads = _ordered(heads, i, remarks)
         V, coordinates = _output_coordinates(heads.V, i, architecture, remarks)

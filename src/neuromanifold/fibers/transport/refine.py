@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.linear import FloatingPoint
+from neuromanifold.networks.family import Element
 from neuromanifold.networks.weights import Weights
-from neuromanifold.symmetry.family import Element, GeneratorBlock
-from neuromanifold.symmetry.group_element import PARTS, GroupElement
+from neuromanifold.symmetry.attention import attention_network, named
+from neuromanifold.symmetry.group_element import GroupElement, parts_of
 
 MOST_ENTRIES = 4_000_000
 """Size of the matrix of generators above which the step is not worth its time."""
@@ -22,8 +23,9 @@ _CONTINUOUS = ("inter_layer", "scaling", "value_output", "key_query")
 def refine(element: GroupElement, weights: Weights, wanted: Weights) -> GroupElement:
     """The element after one step towards g·weights = wanted; unchanged when it is too large."""
     moved = element.act(weights)
+    families = parts_of(element.architecture)
     blocks = {
-        name: PARTS[name].generators(moved, FloatingPoint())
+        name: families[name].generators(named(moved), FloatingPoint())
         for name in _CONTINUOUS
         if getattr(element, name)
     }
@@ -33,7 +35,8 @@ def refine(element: GroupElement, weights: Weights, wanted: Weights) -> GroupEle
     scales = np.concatenate(
         [np.full(T.size, 1 / (np.linalg.norm(T) or 1.0)) for _, T in wanted.named_tensors()]
     )
-    columns = [flat_generators(block, moved) for part in blocks.values() for block in part]
+    dense = attention_network(element.architecture).dense
+    columns = [dense(block) for part in blocks.values() for block in part]
     matrix = np.concatenate(columns).T * scales[:, None]
     side = (wanted.flatten() - moved.flatten()) * scales
     step = np.linalg.lstsq(matrix, side)[0]
@@ -42,21 +45,6 @@ def refine(element: GroupElement, weights: Weights, wanted: Weights) -> GroupEle
     for name in blocks:
         parts[name], start = _near_identity(getattr(element, name), step, start)
     return GroupElement(element.architecture, **parts).compose(element)
-
-
-def flat_generators(
-    block: GeneratorBlock, weights: Weights
-) -> Float[np.ndarray, "count parameters"]:
-    """The tangent vectors of a block, flattened like weights."""
-    pieces = []
-    for i, layer in enumerate(weights.layers):
-        for name, tensor in layer.tensors().items():
-            piece = np.zeros((block.count, *tensor.shape))
-            for slot, move in block.moves.items():
-                if (slot.layer, slot.tensor) == (i, name):
-                    piece[:, slot.head] = move
-            pieces.append(piece.reshape(block.count, -1))
-    return np.concatenate(pieces, axis=1)
 
 
 def _near_identity(part: Element, step: Float[np.ndarray, " n"], start: int) -> tuple[Element, int]:

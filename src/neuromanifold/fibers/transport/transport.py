@@ -33,9 +33,9 @@ from neuromanifold.fibers.normal_form.factors import match_factors, numeric_rank
 from neuromanifold.fibers.transport.matching import match_heads, scale_factor
 from neuromanifold.fibers.transport.refine import refine
 from neuromanifold.fibers.transport.wide import Alignment, complete_interfaces
+from neuromanifold.networks.family import Element
 from neuromanifold.networks.weights import Layer, Weights
-from neuromanifold.symmetry.family import Element
-from neuromanifold.symmetry.group_element import PARTS, GroupElement
+from neuromanifold.symmetry.group_element import GroupElement, parts_of
 
 Reach = Float[np.ndarray, "d r"]
 
@@ -158,7 +158,7 @@ def _heads(
     architecture: Architecture,
 ) -> tuple[Int[np.ndarray, " head"], Float[np.ndarray, " head"]]:
     """σ and λ of one layer from the forms in shared coordinates, and the values where shared."""
-    scaled = PARTS["scaling"].holds_for(architecture)
+    scaled = "scaling" in parts_of(architecture)
     M, M_new = forms
     V, V_new = values if values is not None else (None, None)
     order = match_heads(M, M_new, V, V_new, scaled=scaled)
@@ -178,9 +178,8 @@ def _element(
         "inter_layer": interfaces,
     }
     parts = {
-        name: found[name] if name in found else family.identity(architecture)
-        for name, family in PARTS.items()
-        if family.holds_for(architecture)
+        name: found[name] if name in found else family.identity()
+        for name, family in parts_of(architecture).items()
     }
     return GroupElement(architecture, **parts)
 

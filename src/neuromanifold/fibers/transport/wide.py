@@ -20,8 +20,8 @@ from scipy.optimize import least_squares
 
 from neuromanifold.errors import NotCoveredError
 from neuromanifold.fibers.normal_form.factors import RANK_TOLERANCE, match_factors, numeric_rank
+from neuromanifold.networks.family import Element
 from neuromanifold.networks.weights import Layer, Weights
-from neuromanifold.symmetry.family import Element
 
 Matrix = Float[np.ndarray, "_ _"]
 Block = tuple[str, int, int]

@@ -6,7 +6,6 @@ from math import comb
 import numpy as np
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.certificates.problem import network_problem
 from neuromanifold.formula.ambient import ambient_dimension
 from neuromanifold.networks.weights import Weights, conditioned_weights, random_weights
 from neuromanifold.paper.checks.evaluation import (
@@ -29,6 +28,7 @@ from neuromanifold.paper.checks.evidence import (
     equal,
 )
 from neuromanifold.paper.checks.exact_dimensions import certified
+from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.families import families_of
 
 _DEEP = [
@@ -85,7 +85,7 @@ def parameters(_quick: bool, seed: int) -> Finding:
         cases.append(equal(f"{network}: count", count, network.parameters))
         entries = random_weights(network, seed).flatten().size
         cases.append(equal(f"{network}: entries", count, entries))
-        columns = network_problem(network, "logits").columns
+        columns = attention_network(network).columns
         cases.append(equal(f"{network}: Jacobian columns", count, columns))
     example = Architecture((4, 2, 3), (2, 1), 3)
     d, a = example.widths, example.ranks
@@ -165,8 +165,9 @@ def fibers(quick: bool, seed: int) -> Finding:
     for network in networks:
         W, X = conditioned_weights(network, seed), normal_input(network, seed)
         generator = np.random.default_rng(seed)
-        for family in families_of(network):
-            moved = family.act(family.random(network, generator), W)
+        for family in families_of(attention_network(network)):
+            moved = family.act(family.random(generator), named(W))
+            moved = Weights.from_named(network, moved)
             error = distance(output(W, X), output(moved, X))
             cases.append(close(f"{network}: moved by {family.name}", error, ROUNDING))
         other = conditioned_weights(network, seed + 1)

@@ -13,10 +13,10 @@ from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.geometry.slices import PAIRS, SLICES, TWO_UMBRELLAS, WHITNEY_UMBRELLA
 from neuromanifold.geometry.surfaces import SliceSurface, slice_surface
 from neuromanifold.networks.virtual import unrolled_factor
-from neuromanifold.networks.weights import random_weights
 from neuromanifold.paper.checks.evidence import Case, Check, Finding, close, equal
 from neuromanifold.paper.checks.exact_dimensions import certified
 from neuromanifold.paper.checks.unrolled import word
+from neuromanifold.symmetry.attention import attention_network
 
 SAMPLES = 250
 """The number N of normal inputs of Figure 3."""
@@ -244,7 +244,8 @@ def dimensions(quick: bool, seed: int) -> Finding:
 
 def _float32_rank(network: Architecture, seed: int) -> FloatRank:
     """The rank of the float32 Jacobian by the usual tolerance, nothing done to help it."""
-    J = numeric_jacobian(random_weights(network, seed), seed=seed, inputs=SAMPLES, dtype=np.float32)
+    net = attention_network(network)
+    J = numeric_jacobian(net, net.draw(seed), seed=seed, inputs=SAMPLES, dtype=np.float32)
     sigma = np.linalg.svd(J, compute_uv=False)
     above = int(np.sum(sigma > sigma[0] * max(J.shape) * np.finfo(np.float32).eps))
     gap = float(sigma[above - 1] / sigma[above]) if 0 < above < sigma.size else None

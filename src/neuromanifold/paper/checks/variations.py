@@ -11,7 +11,7 @@ from neuromanifold.paper.checks.all_widths import formula, random_networks
 from neuromanifold.paper.checks.evaluation import normal_input, output
 from neuromanifold.paper.checks.evidence import Check, Counterexample, Finding
 from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
-from neuromanifold.symmetry.scaling import Scaling
+from neuromanifold.symmetry.group_element import GroupElement
 
 
 def causal_mask(quick: bool, seed: int) -> Finding:
@@ -40,7 +40,7 @@ def residual_skip(quick: bool, seed: int) -> Finding:
     networks = [example, *random_networks(6 if quick else 40, seed, skip="residual")]
     found = compare_dimensions(networks, formula, seed)
     W, X = random_weights(example, seed), normal_input(example, seed)
-    moved = Scaling().act((np.array([2.0]), np.array([0.5])), W)
+    moved = GroupElement(example, scaling=(np.array([2.0]), np.array([0.5]))).act(W)
     same = bool(np.array_equal(output(W, X), output(moved, X)))
     proved = certified(example, seed)
     without = proved.lower + example.depth

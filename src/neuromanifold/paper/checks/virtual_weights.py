@@ -15,7 +15,7 @@ from neuromanifold.paper.checks.evaluation import (
     virtual,
 )
 from neuromanifold.paper.checks.evidence import Case, Check, Finding, apart, close, equal
-from neuromanifold.symmetry.inter_layer import InterLayer
+from neuromanifold.symmetry.group_element import GroupElement, parts_of
 
 _NETWORKS = [
     Architecture((3, 2, 3), (2, 2), 3),
@@ -73,9 +73,13 @@ def inter_layer(quick: bool, seed: int) -> Finding:
 
 
 def _moved(weights: Weights, seed: int) -> Weights:
-    family = InterLayer()
-    element = family.random(weights.architecture, np.random.default_rng(seed))
-    return family.act(element, weights)
+    return _change_of_bases(weights.architecture, seed).act(weights)
+
+
+def _change_of_bases(network: Architecture, seed: int) -> GroupElement:
+    """Random C_1, …, C_{l-1}."""
+    family = parts_of(network)["inter_layer"]
+    return GroupElement(network, inter_layer=family.random(np.random.default_rng(seed)))
 
 
 def _stacked(virtual_weights: VirtualWeights) -> np.ndarray:
@@ -91,10 +95,10 @@ def unique_change_of_bases(quick: bool, seed: int) -> Finding:
     networks = _BOTTLENECKS[:1] if quick else _BOTTLENECKS
     cases: list[Case] = []
     for network in networks:
-        W, family = conditioned_weights(network, seed), InterLayer()
-        element = family.random(network, np.random.default_rng(seed))
-        moved = family.act(element, W)
-        for i, (C, L, L_new) in enumerate(zip(element, _maps(W), _maps(moved), strict=False)):
+        W, element = conditioned_weights(network, seed), _change_of_bases(network, seed)
+        moved = element.act(W)
+        changes = element.inter_layer
+        for i, (C, L, L_new) in enumerate(zip(changes, _maps(W), _maps(moved), strict=False)):
             cases.append(equal(f"{network}: rank L_{i + 1}", len(L), np.linalg.matrix_rank(L)))
             error = distance(C, L_new @ np.linalg.pinv(L))
             cases.append(close(f"{network}: C_{i + 1}", error, ROUNDING))

@@ -1,0 +1,371 @@
+"""`Network`: tensors between spaces, and a JAX function of them.
+
+Everything that asks about a function takes a `Network`, wherever it comes from: an `Architecture`,
+a JAX function with its shapes, a module of another library, a real model in a small configuration.
+Inside, weights are a dictionary from names to arrays, and the columns of a Jacobian are their
+entries, tensor by tensor in the order of `Network.tensors`.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from neuromanifold.architecture import Architecture, Readout
+from neuromanifold.errors import ArgumentError, DiagramError
+from neuromanifold.formula.bounds import Bound
+from neuromanifold.networks.family import Family, GeneratorBlock, Slot, Tensors
+from neuromanifold.networks.space import Space, Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A diagram of spaces: tensors, and a function of them.
+
+    Attributes:
+        tensors: all weights, in the order of the Jacobian's columns.
+        apply: the JAX function of a dictionary of weights and one input.
+        sample: a pytree with the shapes of one input.
+        families: symmetries that are no change of basis in a space.
+        bound: a proved upper bound for the dimension.
+        name: what to call it.
+        is_built_in: whether the groups and families are theorems; those of a user are checked at
+            random points, which is no proof.
+        constants: tensors that are 1 and no weights: the factor of a map known up to one.
+        architecture: the attention network that this is the diagram of, if it is one.
+        readout: what is looked at of that network's output.
+        structure: how weights are put together for a user; a dictionary by default.
+        initial: weights for a seed, of a size that is usual for the network; normal by default.
+    """
+
+    tensors: tuple[Tensor, ...]
+    apply: Callable[[Mapping[str, Any], Any], Any]
+    sample: Any
+    families: tuple[Family, ...] = ()
+    bound: Bound | None = None
+    name: str = "network"
+    is_built_in: bool = False
+    constants: tuple[str, ...] = ()
+    architecture: Architecture | None = None
+    readout: Readout = "logits"
+    structure: "Structure | None" = None
+    initial: Callable[[int], Tensors] | None = None
+
+    def __post_init__(self) -> None:
+        _check_diagram(self.tensors, self.name)
+
+    @cached_property
+    def spaces(self) -> tuple[Space, ...]:
+        """The spaces, in the order in which the tensors name them."""
+        return tuple(dict.fromkeys(space for tensor in self.tensors for space in tensor.spaces))
+
+    @cached_property
+    def columns(self) -> int:
+        """The number of columns of the Jacobian."""
+        return sum(prod(tensor.shape) for tensor in self.tensors)
+
+    @property
+    def parameters(self) -> int:
+        """The number of weights, constants not counted."""
+        return self.columns - len(self.constants)
+
+    @cached_property
+    def places(self) -> dict[Slot, slice]:
+        """Where each part of a tensor stands among the columns."""
+        places: dict[Slot, slice] = {}
+        start = 0
+        for tensor in self.tensors:
+            leading = [space.size for space in self.leading(tensor)]
+            size = prod(tensor.shape[len(leading) :])
+            for index in product(*map(range, leading)):
+                places[Slot(tensor.name, index)] = slice(start, start + size)
+                start += size
+        return places
+
+    def leading(self, tensor: Tensor) -> tuple[Space, ...]:
+        """The leading axes of a tensor that number copies of other spaces."""
+        count = 0
+        while count < len(tensor.axes) and tensor.axes[count].space in self._bases:
+            count += 1
+        return tensor.spaces[:count]
+
+    @cached_property
+    def _bases(self) -> frozenset[Space]:
+        return frozenset(base for space in self.spaces for base in space.over)
+
+    @cached_property
+    def output(self) -> Any:
+        """The pytree of the output's shapes."""
+        with jax.enable_x64(True):
+            return jax.eval_shape(self.apply, *self.shapes)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the traced function and of all arrays in it."""
+        with jax.enable_x64(True):
+            closed = jax.make_jaxpr(self.apply)(*self.shapes)
+        digest = hashlib.sha256(str(closed.jaxpr).encode())
+        for array in _constants(closed):
+            value = np.asarray(array)
+            digest.update(f"{value.dtype}{value.shape}".encode())
+            digest.update(np.ascontiguousarray(value).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def shapes(self) -> tuple[dict[str, Any], Any]:
+        """Shapes of weights and of one input, in float64 where they are real."""
+        shapes = {t.name: jax.ShapeDtypeStruct(t.shape, np.float64) for t in self.tensors}
+        return shapes, jax.tree.map(_float64_shape, self.sample)
+
+    def assemble(
+        self, vector: Shaped[np.ndarray, "*batch columns"], batch: tuple[int, ...] = ()
+    ) -> dict[str, np.ndarray]:
+        """The weights whose entries, tensor by tensor along the last axis, are `vector`."""
+        ends = np.cumsum([prod(tensor.shape) for tensor in self.tensors])[:-1]
+        return {
+            tensor.name: np.ascontiguousarray(part).reshape((*batch, *tensor.shape))
+            for part, tensor in zip(np.split(vector, ends, axis=-1), self.tensors, strict=True)
+        }
+
+    def flatten(self, weights: Tensors) -> Shaped[np.ndarray, " columns"]:
+        """All entries as one vector; a constant that is left out is 1."""
+        parts = [
+            np.ones(1)
+            if tensor.name in self.constants and tensor.name not in weights
+            else np.asarray(weights[tensor.name]).ravel()
+            for tensor in self.tensors
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def values(self, weights: Any) -> dict[str, np.ndarray]:
+        """Given weights by name: a user's own form or a dictionary, checked and finite."""
+        named = self.structure.named(weights) if self.structure else weights
+        if not isinstance(named, Mapping):
+            raise ArgumentError(
+                f"weights of {self.name} are a dictionary from names to arrays; got "
+                f"{type(weights).__name__}"
+            )
+        return {
+            tensor.name: _checked(self.name, tensor, named)
+            for tensor in self.tensors
+            if tensor.name not in self.constants
+        }
+
+    def rebuilt(self, weights: Mapping[str, Any]) -> Any:
+        """Weights by name, in the form that the user's own functions take."""
+        return self.structure.rebuilt(weights) if self.structure else dict(weights)
+
+    def draw(self, seed: int) -> dict[str, np.ndarray]:
+        """Random weights in float64."""
+        if self.initial is not None:
+            return {name: np.asarray(value) for name, value in self.initial(seed).items()}
+        generator = np.random.default_rng(seed)
+        return {
+            tensor.name: generator.standard_normal(tensor.shape)
+            * (tensor.shape[-1] if tensor.shape else 1) ** -0.5
+            for tensor in self.tensors
+            if tensor.name not in self.constants
+        }
+
+    def dense(self, block: GeneratorBlock) -> Float[np.ndarray, "count columns"]:
+        """A block's tangent vectors as rows over all columns."""
+        rows = np.zeros((block.count, self.columns))
+        for slot, moved in block.moves.items():
+            rows[:, self.places[slot]] = moved.reshape(block.count, -1)
+        return rows
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The form in which a user holds weights: a pytree, some leaves of which are the weights.
+
+    Attributes:
+        tree: the pytree's structure.
+        leaves: the name of each leaf that is a weight, else None.
+        others: the leaves that are no weights, as they are.
+    """
+
+    tree: Any
+    leaves: tuple[str | None, ...]
+    others: tuple[Any, ...]
+
+    def named(self, weights: Any) -> dict[str, Any]:
+        """The weights by name."""
+        leaves, tree = jax.tree.flatten(weights, is_leaf=_is_none)
+        if tree != self.tree:
+            if isinstance(weights, Mapping) and set(weights) >= {n for n in self.leaves if n}:
+                return dict(weights)
+            raise ArgumentError(f"weights of the form {self.tree} were wanted; got {tree}")
+        return {name: leaf for name, leaf in zip(self.leaves, leaves, strict=True) if name}
+
+    def rebuilt(self, weights: Mapping[str, Any]) -> Any:
+        """The user's pytree of weights by name."""
+        others = iter(self.others)
+        leaves = [weights[name] if name is not None else next(others) for name in self.leaves]
+        return jax.tree.unflatten(self.tree, leaves)
+
+
+Axes = Sequence[Any]
+"""A space or an axis for each index of a tensor."""
+
+
+def function_network(
+    f: Callable[[Any, Any], Any],
+    weights: Any,
+    inputs: Any,
+    *,
+    spaces: Mapping[str, Axes] | None = None,
+    absorbs: Mapping[str, Sequence[str]] | None = None,
+    families: Sequence[Family] = (),
+    name: str | None = None,
+    **fields: Any,
+) -> Network:
+    """The network of a JAX function of weights and one input.
+
+    Args:
+        f: the function.
+        weights: any pytree with the shapes of the weights, modules of Equinox or Flax included; its
+            real arrays are the weights, all else is part of the function.
+        inputs: a pytree with the shapes of one input.
+        spaces: the axes of every weight by its name, `layers.0.query`; without it nothing is known
+            about the weights.
+        absorbs: for a bias, the tensors whose translations it takes up.
+        families: symmetries that are no change of basis.
+        name: what to call the network.
+        **fields: further fields of `Network`.
+    """
+    name = name or getattr(f, "__name__", "function")
+    paths, tree = jax.tree_util.tree_flatten_with_path(weights, is_leaf=_is_none)
+    names = tuple(_leaf_name(path) if _is_weight(leaf) else None for path, leaf in paths)
+    structure = Structure(tree, names, tuple(leaf for _, leaf in paths if not _is_weight(leaf)))
+    shapes = {n: tuple(leaf.shape) for n, (_, leaf) in zip(names, paths, strict=True) if n}
+    if not shapes:
+        raise ArgumentError(f"{name} has no weights; give a pytree with at least one real array")
+    tensors = _tensors(name, shapes, spaces, absorbs or {})
+
+    def apply(named: Mapping[str, Any], X: Any) -> Any:
+        return f(structure.rebuilt(named), X)
+
+    return Network(
+        tensors, apply, inputs, tuple(families), name=name, structure=structure, **fields
+    )
+
+
+def _tensors(
+    name: str,
+    shapes: dict[str, tuple[int, ...]],
+    spaces: Mapping[str, Axes] | None,
+    absorbs: Mapping[str, Sequence[str]],
+) -> tuple[Tensor, ...]:
+    """The tensors of these shapes with their declared axes, or with axes of their own."""
+    if spaces is None:
+        return tuple(
+            Tensor(n, tuple(Space(f"{n} axis {k}", size) for k, size in enumerate(shape)))
+            for n, shape in shapes.items()
+        )
+    for wanted in (*spaces, *absorbs):
+        if wanted not in shapes:
+            raise DiagramError(
+                f"{name} has no weight {wanted}; its weights are {', '.join(shapes)}"
+            )
+    tensors = []
+    for n, shape in shapes.items():
+        if n not in spaces:
+            raise DiagramError(
+                f"the weight {n} of shape {shape} has no axes; give it one space an axis"
+            )
+        tensor = Tensor(n, tuple(spaces[n]), tuple(absorbs.get(n, ())))
+        if tensor.shape != shape:
+            raise DiagramError(
+                f"{n} has shape {shape}, and its spaces "
+                f"{', '.join(space.name for space in tensor.spaces)} have sizes {tensor.shape}"
+            )
+        tensors.append(tensor)
+    return tuple(tensors)
+
+
+def _check_diagram(tensors: tuple[Tensor, ...], network: str) -> None:
+    """Raise unless names are unique and every copy of a space is numbered by leading axes."""
+    names: dict[str, Space] = {}
+    seen: set[str] = set()
+    for tensor in tensors:
+        if tensor.name in seen:
+            raise DiagramError(f"two tensors of {network} are called {tensor.name}; rename one")
+        seen.add(tensor.name)
+        for space in (*tensor.spaces, *(base for s in tensor.spaces for base in s.over)):
+            if names.setdefault(space.name, space) is not space:
+                raise DiagramError(f"two spaces of {network} are called {space.name}; rename one")
+    bases = {base for space in names.values() for base in space.over}
+    for tensor in tensors:
+        numbered = [k for k, space in enumerate(tensor.spaces) if space in bases]
+        if numbered != list(range(len(numbered))):
+            raise DiagramError(
+                f"in {tensor.name} the axis of {tensor.spaces[numbered[-1]].name} numbers copies "
+                "of another space, so it comes before all others; move it to the front"
+            )
+        for space in tensor.spaces:
+            missing = [base for base in space.over if base not in tensor.spaces]
+            if missing:
+                raise DiagramError(
+                    f"{tensor.name} has an axis in {space.name}, of which there is one for each of "
+                    f"{missing[0].name}; it needs an axis there too"
+                )
+        for other in tensor.absorbs:
+            if other not in {t.name for t in tensors}:
+                raise DiagramError(f"{tensor.name} absorbs {other}, which {network} does not have")
+
+
+def _checked(network: str, tensor: Tensor, weights: Mapping[str, Any]) -> np.ndarray:
+    """One tensor of given weights, once it is seen to fit."""
+    if tensor.name not in weights:
+        raise ArgumentError(f"the weights of {network} lack {tensor.name}")
+    value = np.asarray(weights[tensor.name])
+    if value.shape != tensor.shape:
+        raise ArgumentError(
+            f"{tensor.name} of {network} has shape {tensor.shape}; got {value.shape}"
+        )
+    if not np.issubdtype(value.dtype, np.floating):
+        raise ArgumentError(f"{tensor.name} must be real floats; got {value.dtype}")
+    if not np.isfinite(value).all():
+        raise ArgumentError("the weights have entries that are NaN or infinite; mend them")
+    return value
+
+
+def _is_none(leaf: Any) -> bool:
+    return leaf is None
+
+
+def _is_weight(leaf: Any) -> bool:
+    """Whether a leaf is a real array, or the shape of one."""
+    return hasattr(leaf, "shape") and np.issubdtype(getattr(leaf, "dtype", bool), np.floating)
+
+
+def _leaf_name(path: tuple[Any, ...]) -> str:
+    """`layers.0.query` for the leaf at weights.layers[0].query; `weights` for weights itself."""
+    words = [
+        str(getattr(key, "name", getattr(key, "key", getattr(key, "idx", key)))) for key in path
+    ]
+    return ".".join(words) or "weights"
+
+
+def _float64_shape(leaf: Any) -> jax.ShapeDtypeStruct:
+    value = leaf if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else np.asarray(leaf)
+    real = np.issubdtype(value.dtype, np.floating)
+    return jax.ShapeDtypeStruct(value.shape, np.float64 if real else value.dtype)
+
+
+def _constants(closed: Any) -> Iterator[Any]:
+    """All arrays that a traced function holds, in the order in which its program names them."""
+    yield from getattr(closed, "consts", ())
+    for equation in getattr(closed, "jaxpr", closed).eqns:
+        for parameter in equation.params.values():
+            for inner in parameter if type(parameter) in (tuple, list) else (parameter,):
+                if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                    yield from _constants(inner)

@@ -1,0 +1,97 @@
+"""Symmetries that a user gives as one-parameter actions on weights."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from neuromanifold.algebra.linear import LinearAlgebra, Modular
+from neuromanifold.algebra.modular import over_prime_field
+from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
+from neuromanifold.networks.network import Structure
+
+Action = Callable[[Any, Any], Any]
+"""A one-parameter action (s, weights) ↦ weights that is the identity at s = 0."""
+
+
+@dataclass(frozen=True)
+class OneParameter(Family):
+    """One action of the real line for each function; tangent vectors by differentiation at s = 0.
+
+    Attributes:
+        actions: the actions, on weights in the user's own form.
+        structure: that form.
+    """
+
+    actions: tuple[Action, ...]
+    structure: Structure
+    name = "given"
+    is_group = True
+
+    @property
+    def statement(self) -> None:
+        """None: a user's own symmetry."""
+
+    @property
+    def dimension(self) -> int:
+        """The number of actions."""
+        return len(self.actions)
+
+    def identity(self) -> Element:
+        """Zero for every action."""
+        return (np.zeros(len(self.actions)),)
+
+    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
+        """A number for every action."""
+        return (generator.uniform(-0.5, 0.5, len(self.actions)) * np.log(condition),)
+
+    def compose(self, first: Element, second: Element) -> Element:
+        """The sums: right for actions that commute, as those of the line do."""
+        return (first[0] + second[0],)
+
+    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
+        """One action after another."""
+        moved = self.structure.rebuilt(weights)
+        with jax.enable_x64(True):
+            for s, action in zip(element[0], self.actions, strict=True):
+                moved = action(s, moved)
+        return {name: np.asarray(value) for name, value in self.structure.named(moved).items()}
+
+    def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
+        """The derivatives at s = 0, of floats or of residues."""
+        return [
+            GeneratorBlock(
+                self.name,
+                f"action {k}",
+                {
+                    Slot(name): np.broadcast_to(moved, np.shape(weights[name]))[None]
+                    for name, moved in self._tangent(action, weights, linear).items()
+                },
+            )
+            for k, action in enumerate(self.actions)
+        ]
+
+    def _tangent(
+        self, action: Action, weights: Tensors, linear: LinearAlgebra
+    ) -> dict[str, np.ndarray]:
+        named = {name: np.asarray(weights[name]) for name in self.structure.leaves if name}
+
+        def tangent(at: dict[str, Any]) -> dict[str, Any]:
+            def along(s: Any) -> Any:
+                return self.structure.named(action(s, self.structure.rebuilt(at)))
+
+            return jax.jvp(along, (0.0,), (1.0,))[1]
+
+        if isinstance(linear, Modular):
+            return over_prime_field(tangent, named)(linear.field, named)
+        with jax.enable_x64(True):
+            return {name: np.asarray(moved) for name, moved in tangent(named).items()}
+
+
+def given(actions: Sequence[Action], structure: Structure | None) -> tuple[Family, ...]:
+    """The family of a user's actions; none without actions."""
+    if not actions or structure is None:
+        return ()
+    return (OneParameter(tuple(actions), structure),)
