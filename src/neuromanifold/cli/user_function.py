@@ -33,7 +33,7 @@ def network_sizes(network: "Network") -> Sizes:
 
 
 def user_network(text: str) -> "Network":
-    """Execute `module.py` and take the network from it: a `Network`, or a function of weights and X.
+    """Execute `module.py` and take the network from it: a `Network`, or a function f(weights, X).
 
     For a function the module's `weights` and `inputs` give the shapes, and `symmetries` may list
     one-parameter actions.

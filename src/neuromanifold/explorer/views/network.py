@@ -70,10 +70,12 @@ def prove(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     report("loading JAX")
     from neuromanifold.certificates.exact import certify
     from neuromanifold.certificates.ledger import Ledger, ledger_lines
+    from neuromanifold.symmetry.families import network
 
     report("computing ranks over the prime field")
-    certificate = certify(architecture, seed=seed, readout=readout)
-    ledger = Ledger(certificate, ledger_lines(certificate), None)
+    net = network(architecture, readout=readout)
+    certificate = certify(net, seed=seed)
+    ledger = Ledger(certificate, ledger_lines(certificate, net), None)
     return {
         "sentence": str(certificate),
         "certificate": certificate.to_dict(),
