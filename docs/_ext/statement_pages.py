@@ -69,6 +69,8 @@ class StatementsDirective(SphinxDirective):
             fields += _field("Needs", [_text(needs)])
         if statement.correction:
             fields += _field("Correction", [_text(statement.correction)])
+        if statement.prior:
+            fields += _field("Prior work", [_text(statement.prior)])
         paths = (nodes.literal("", str(path.relative_to(ROOT))) for path in tests)
         fields += _field("Code", list(_separated(map(self.module, code))))
         fields += _field("Tests", list(_separated(paths)))

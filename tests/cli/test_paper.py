@@ -52,7 +52,7 @@ def test_an_interruption_keeps_what_is_done(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(run.CHECKS, "eq-2", interrupt)
     code, _, err = paper(capsys, "--out", tmp_path)
     assert code == 130
-    assert "interrupted after 2 of 55 checks" in err
+    assert f"interrupted after 2 of {len(run.CHECKS)} checks" in err
     assert {file.stem for file in (tmp_path / "evidence").iterdir()} == {"def-1", "eq-1"}
 
 

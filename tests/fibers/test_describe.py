@@ -84,6 +84,18 @@ def test_one_token_is_outside_the_theorem():
     assert same_function(first, swapped_roles).statement == "one-token"
 
 
+@pytest.mark.statement("softmax-fibers")
+@pytest.mark.parametrize(("tokens", "points"), [(2, None), (3, 1)])
+def test_a_skew_form_hides_later_layers_with_two_tokens(tokens, points):
+    network = Architecture((2, 2, 2), (2, 2), tokens, "softmax")
+    one = np.eye(2)[None]
+    layers = [{"key": one, "query": np.array([[[0.0, 1.0], [-1.0, 0.0]]]), "value": one}]
+    layers.append({"key": one, "query": np.array([[[1.0, 2.0], [0.0, 1.0]]]), "value": one})
+    found = describe_fiber(Weights.from_tensors(network, layers))
+    assert (found.statement, found.unmet, found.points) == ("softmax-fibers", (), points)
+    assert ("layer 1 makes tokens equal" in found.case) == (tokens == 2)
+
+
 @pytest.mark.statement("thm-3.9")
 def test_a_softmax_layer_is_one_point_or_zero():
     generator = np.random.default_rng(0)

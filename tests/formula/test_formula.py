@@ -40,7 +40,7 @@ def test_one_lightning_layer_has_the_dimension_of_the_paper():
             assert found.statement == "cor-3.3"
             assert found.dimension == one_layer_dimension(network)
         else:
-            assert found.statement == "all-widths"
+            assert found.statement == "lightning-dimension"
 
 
 def bottlenecks():
@@ -72,8 +72,7 @@ def test_softmax_bottlenecks_have_the_dimension_that_the_paper_expects(tokens):
         network = Architecture(widths, ranks, tokens, "softmax")
         found = dimension_formula(network)
         assert found.dimension == softmax_bottleneck_dimension(network)
-        assert (found.status, found.statement) == ("conjecture", "conj-3.10")
-        assert found.unmet == (f"depth = {len(ranks)} > 1 with softmax",)
+        assert (found.status, found.statement, found.unmet) == ("theorem", "conj-3.10", ())
 
 
 def test_figure_three_expects_these_dimensions():
@@ -121,9 +120,11 @@ def test_all_widths_have_these_dimensions(widths, ranks, fields, expected):
 def test_one_token_shows_only_symmetric_parts(widths, ranks, attention, expected, mask):
     found = formula(widths, ranks, 1, attention=attention, mask=mask)
     assert found.dimension == expected
-    assert (found.status, found.statement) == ("conjecture", "one-token")
-    least = 2 if attention == "softmax" else 3
-    assert f"tokens = 1 < {least}" in found.unmet
+    if attention == "softmax":
+        assert (found.status, found.statement) == ("theorem", "softmax-one-token")
+    else:
+        assert (found.status, found.statement) == ("conjecture", "one-token")
+        assert "tokens = 1 < 3" in found.unmet
 
 
 @pytest.mark.statement("causal-mask")
@@ -140,8 +141,12 @@ def test_the_causal_mask_prevents_the_collapse_after_rank_one():
 @pytest.mark.parametrize("attention", ["lightning", "softmax"])
 def test_the_inner_skip_has_no_rescalings(attention):
     found = formula((3, 3, 3), (2, 2), skip="inner", attention=attention)
-    assert (found.dimension, found.status, found.statement) == (25, "conjecture", "inner-skip")
-    assert "skip = inner, not none" in found.unmet
+    assert found.dimension == 25
+    if attention == "softmax":
+        assert (found.status, found.statement) == ("theorem", "softmax-dimension")
+    else:
+        assert (found.status, found.statement) == ("conjecture", "inner-skip")
+        assert "skip = inner, not none" in found.unmet
     assert dimension((3, 3, 3), (1, 2), skip="inner", attention=attention) == 22
 
 
@@ -223,7 +228,7 @@ def test_a_value_factor_at_the_end_adds_the_spaces_of_its_image():
 
 def test_a_factored_value_map_keeps_theorems_theorems():
     found = formula((3, 3, 3), (2, 2), value_ranks=(2, 1))
-    assert (found.status, found.statement, found.unmet) == ("theorem", "all-widths", ())
+    assert (found.status, found.statement, found.unmet) == ("theorem", "lightning-dimension", ())
     found = formula((3, 3), (2,), attention="softmax", value_ranks=(1,))
     assert (found.dimension, found.status, found.statement) == (8 + 5, "theorem", "thm-3.9")
 
@@ -232,16 +237,16 @@ def test_a_factored_value_map_keeps_theorems_theorems():
     ("fields", "status", "statement", "unmet"),
     [
         ({}, "theorem", "cor-3.8", ()),
-        ({"widths": (2, 3, 2)}, "theorem", "all-widths", ()),
+        ({"widths": (2, 3, 2)}, "theorem", "lightning-dimension", ()),
         ({"tokens": 2}, "conjecture", "all-widths", ("tokens = 2 < 3",)),
         ({"ranks": (1, 2)}, "conjecture", "all-widths", ("ranks[0] = 1 < 2",)),
         ({"ranks": (2, 1)}, "conjecture", "all-widths", ("ranks[1] = 1 < 2",)),
         ({"widths": (3, 1, 3)}, "conjecture", "all-widths", ("widths[1] = 1 < 2",)),
         (
             {"widths": (2, 3, 2), "attention": "softmax"},
-            "conjecture",
-            "all-widths",
-            ("depth = 2 > 1 with softmax",),
+            "theorem",
+            "softmax-dimension",
+            (),
         ),
         (
             {"widths": (1, 1), "ranks": (1,), "attention": "softmax", "tokens": 2},

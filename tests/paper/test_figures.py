@@ -20,7 +20,7 @@ from neuromanifold.paper.figures.slices import slice_figure
 from neuromanifold.paper.figures.unrolled_tree import tree, tree_figure
 from neuromanifold.style import save_figure
 
-EXPECTED = [ExpectedDimension(3, 25, "conjecture", 42), ExpectedDimension(4, 40, "conjecture", 72)]
+EXPECTED = [ExpectedDimension(3, 25, "theorem", 42), ExpectedDimension(4, 40, "theorem", 72)]
 CERTIFICATES = [ExactRank(3, 25, 25, "exact", 8388593), ExactRank(4, 40, 41, "bounds", 8388593)]
 FLOAT64 = [FloatRank(3, 25, 1e11, "float64"), FloatRank(4, None, None, "float64")]
 FLOAT32 = [FloatRank(3, 23, 5.0, "float32"), FloatRank(4, 38, 4.0, "float32")]
@@ -64,7 +64,7 @@ def test_the_marks_are_the_records_and_the_line_is_the_formula():
     lines = {line.get_label(): line for line in figure.axes[0].lines}
     shown = {label: line.get_xydata().tolist() for label, line in lines.items()}
     assert shown == {
-        "formula, Equation 16 (conjecture)": [[3, 25], [4, 40]],
+        "formula, Equation 16": [[3, 25], [4, 40]],
         "exact rank over a prime field: proved": [[3, 25]],
         "estimate: rank in float64": [[3, 25]],
         "rank in float32, usual tolerance": [[3, 23], [4, 38]],

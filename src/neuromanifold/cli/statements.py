@@ -31,6 +31,7 @@ def statements(
                     "source": statement.source,
                     "claim": statement.claim,
                     "correction": statement.correction,
+                    "prior": statement.prior,
                     "hypotheses": [hypothesis.text for hypothesis in statement.hypotheses],
                 }
                 for statement in chosen
@@ -43,5 +44,7 @@ def statements(
         lines = [f"{one.id}: {one.title} ({one.kind}, {one.status}; {one.source})", one.claim]
         if one.correction:
             lines.append(f"Correction: {one.correction}")
+        if one.prior:
+            lines.append(f"Prior work: {one.prior}")
         lines.extend(f"Needs: {hypothesis.text}" for hypothesis in one.hypotheses)
         print_lines(*lines)

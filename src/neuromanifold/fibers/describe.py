@@ -1,4 +1,7 @@
-"""The whole fiber at given weights, as far as theorems know it (thm-3.2, thm-3.7, thm-3.9)."""
+"""The whole fiber at given weights, as far as theorems know it.
+
+(thm-3.2, thm-3.7, thm-3.9, softmax-fibers, softmax-causal-fibers, softmax-inner-fibers)
+"""
 
 from dataclasses import dataclass
 
@@ -72,7 +75,8 @@ def describe_fiber(weights: Weights) -> FiberDescription:
         other, points = _swap(W)
         case = f"A and V have rank one, {points} point{'s' * (points > 1)} up to rescaling"
     else:
-        case, points = _one_point(found.facts), 1
+        case = _one_point(found.facts)
+        points = None if case.startswith("all") else 1
     dimension = fiber_dimension(W)
     return FiberDescription(statement, missing, case, points, other, dimension, found.spectra)
 
@@ -96,7 +100,11 @@ def _statement(facts: Facts) -> str:
     """The statement about the fibers of this kind of network."""
     if facts.attention == "lightning":
         return "thm-3.2" if facts.depth == 1 else "thm-3.7"
-    return "thm-3.9" if facts.depth == 1 else "conj-3.10"
+    if facts.depth == 1:
+        return "thm-3.9"
+    if facts.skip == "inner":
+        return "softmax-inner-fibers"
+    return "softmax-causal-fibers" if facts.mask == "causal" else "softmax-fibers"
 
 
 def _zero_case(facts: Facts) -> str:
@@ -109,6 +117,9 @@ def _zero_case(facts: Facts) -> str:
 
 def _one_point(facts: Facts) -> str:
     coordinates = "(A, V)" if facts.depth == 1 else "(M, L)"
+    first = facts.first_collapsing or facts.depth
+    if facts.attention == "softmax" and facts.skip == facts.mask == "none" and first < facts.depth:
+        return f"all (M, L) with the same L and M_1, …, M_{first}: layer {first} makes tokens equal"
     if facts.attention == "lightning":
         return f"the rescalings of one point {coordinates}"
     return f"one point {coordinates}"

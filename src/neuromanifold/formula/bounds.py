@@ -6,12 +6,13 @@ from math import comb
 
 from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.errors import ArgumentError
-from neuromanifold.formula.all_widths import matrices_of_rank, virtual_upper_bound
+from neuromanifold.formula.all_widths import virtual_upper_bound
 from neuromanifold.formula.heads import (
     is_plain_lightning,
     layer_bounds,
     layer_dimension,
     layers_bound,
+    linear_maps,
     polynomial_maps,
 )
 from neuromanifold.formula.readouts import narrowed
@@ -71,7 +72,7 @@ def _of_logits(architecture: Architecture) -> Iterator[Bound]:
         else:
             yield Bound(layers_bound(architecture), "layers-bound", "layers")
         if architecture.attention == "softmax" and architecture.tokens == 1:
-            yield Bound(_linear_maps(architecture), "layers-bound", "linear maps")
+            yield Bound(linear_maps(architecture), "layers-bound", "linear maps")
     yield from _of_polynomials(architecture)
 
 
@@ -88,21 +89,6 @@ def _of_polynomials(architecture: Architecture) -> Iterator[Bound]:
     if kind == ("lightning", "none", 1):
         forms = d_out * comb(d + 3**depth - 1, 3**depth)
         yield Bound(forms, "ambient", "forms in one token")
-
-
-def _linear_maps(architecture: Architecture) -> int:
-    """One token under softmax: every weight is 1, layer i is linear (layers-bound).
-
-    Its map is Σ_h V_{i,h}, twice that, or 1 + Σ_h V_{i,h} for the skips none, inner, residual.
-    Without residual skip the product has a rank at most the smallest of d_i and H v_i. With it, all
-    that is known is the sum of the layers, and that a matrix has d² entries.
-    """
-    d, H = architecture.widths, architecture.heads
-    sums = [H * v for v in architecture.value_ranks or ()]
-    if architecture.skip == "residual":
-        layers = [matrices_of_rank(s, d[0], d[0]) for s in sums or [d[0]] * architecture.depth]
-        return min(d[0] ** 2, sum(layers))
-    return matrices_of_rank(min(*d, *sums), d[-1], d[0])
 
 
 def _of_differences(architecture: Architecture, readout: str) -> Iterator[Bound]:

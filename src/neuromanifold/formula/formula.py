@@ -1,33 +1,49 @@
 """What theory says about the dimension of a network, and how it is known.
 
-The value comes from the most specific statement whose hypotheses the network meets. Its status is
-`theorem` when the network also meets the hypotheses of the theorem about fibers (eq-6) that makes
-the count a proof (thm-3.2, thm-3.7, thm-3.9), and `conjecture` otherwise. Where no statement
-applies there is no value: the answer is `none`, never a guess.
+The value comes from the first statement in `_STATEMENTS` whose hypotheses the network meets:
+theorems before conjectures, the more specific before the more general. Where no statement applies
+there is no value: the answer is `none`, never a guess.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.all_widths import matrices_of_rank, virtual_upper_bound
-from neuromanifold.formula.heads import several_heads_dimension
+from neuromanifold.formula.heads import linear_maps, several_heads_dimension
 from neuromanifold.formula.readouts import narrowed
 from neuromanifold.statements import Facts, Status, applies, get, unmet
 
-# The statements that give a dimension, the more specific before the more general.
-_STATEMENTS = (
-    "cor-3.3",
-    "cor-3.8",
-    "thm-3.9",
-    "conj-3.10",
-    "all-widths",
-    "one-token",
-    "causal-mask",
-    "inner-skip",
-    "residual-skip",
-    "head-mixing",
-)
+
+def _residual_lightning(architecture: Architecture) -> int:
+    """The layers' pairs (A_i, V_i), less a scaling each (residual-skip)."""
+    d = architecture.widths[0]
+    pairs = sum(matrices_of_rank(min(a, d), d, d) + d * d for a in architecture.ranks)
+    return pairs - architecture.depth
+
+
+# The statements that give a dimension, and how. With one head and no residual skip each says that
+# the bound of the virtual weights is reached (virtual-bound).
+_STATEMENTS: dict[str, Callable[[Architecture], int | None]] = {
+    "cor-3.3": virtual_upper_bound,
+    "cor-3.8": virtual_upper_bound,
+    "lightning-dimension": virtual_upper_bound,
+    "thm-3.9": virtual_upper_bound,
+    "conj-3.10": virtual_upper_bound,
+    "softmax-dimension": virtual_upper_bound,
+    "softmax-one-token": linear_maps,
+    "softmax-residual": several_heads_dimension,
+    "softmax-layer": several_heads_dimension,
+    "softmax-heads-bottleneck": several_heads_dimension,
+    "softmax-heads": several_heads_dimension,
+    "all-widths": virtual_upper_bound,
+    "one-token": virtual_upper_bound,
+    "causal-mask": virtual_upper_bound,
+    "inner-skip": virtual_upper_bound,
+    "residual-skip": _residual_lightning,
+    "head-mixing": several_heads_dimension,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +102,12 @@ def dimension_formula(architecture: Architecture, readout: str = "logits") -> Di
     statement = next((name for name in _STATEMENTS if applies(get(name), facts)), None)
     if statement is None:
         return no_formula(*unmet(get(_nearest(facts)), facts))
-    missing = unmet(get(_theorem(facts)), facts)
+    status = get(statement).status
     return DimensionFormula(
-        dimension=_dimension(statement, architecture),
-        status="conjecture" if missing else "theorem",
+        dimension=_STATEMENTS[statement](architecture),
+        status=status,
         statement=statement,
-        unmet=missing,
+        unmet=() if status == "theorem" else unmet(get(_theorem(facts)), facts),
     )
 
 
@@ -113,33 +129,20 @@ def _of_differences(architecture: Architecture, readout: str) -> DimensionFormul
     return replace(logits, dimension=dimension, statement="readouts")
 
 
-def _dimension(statement: str, architecture: Architecture) -> int | None:
-    if statement == "head-mixing":
-        return several_heads_dimension(architecture)
-    if statement == "residual-skip":
-        return _residual_skip_dimension(architecture)
-    # With one head and no residual skip, each statement says that the virtual bound is reached
-    # (all-widths, one-token, causal-mask, inner-skip).
-    return virtual_upper_bound(architecture)
-
-
-def _residual_skip_dimension(architecture: Architecture) -> int:
-    """The layers' pairs (A_i, V_i), less a scaling each for lightning (residual-skip)."""
-    d = architecture.widths[0]
-    pairs = sum(matrices_of_rank(min(a, d), d, d) + d * d for a in architecture.ranks)
-    return pairs - (architecture.depth if architecture.attention == "lightning" else 0)
-
-
 def _theorem(facts: Facts) -> str:
-    """The theorem about fibers that would make the count a proof."""
+    """The theorem that a conjecture falls short of."""
     if facts.attention == "softmax":
-        return "thm-3.9"
+        plain = facts.skip == "none" and facts.mask == "none"
+        return "softmax-heads" if plain else "softmax-heads-bottleneck"
     return "thm-3.2" if facts.depth == 1 else "thm-3.7"
 
 
 def _nearest(facts: Facts) -> str:
     """The statement whose hypotheses explain why there is no formula.
 
-    With one head and no skip some statement always applies: all-widths, causal-mask or one-token.
+    With one head and no residual skip some statement always applies, except for lightning with the
+    inner skip and one token.
     """
+    if facts.attention == "softmax" and facts.skip == "residual":
+        return "softmax-residual"
     return "head-mixing" if facts.heads > 1 else f"{facts.skip}-skip"

@@ -70,8 +70,8 @@ def _spanned(architecture: Architecture, c: tuple[int, ...]) -> tuple[int, ...]:
 def several_heads_dimension(architecture: Architecture) -> int:
     """The layers' dimensions, less the inter-layer symmetries at the widths that count.
 
-    Proved for softmax in the cases of (softmax-heads) and (softmax-heads-bottleneck), observed
-    elsewhere (head-mixing).
+    The dimension of softmax networks in the cases of (softmax-residual), (softmax-layer),
+    (softmax-heads) and (softmax-heads-bottleneck); elsewhere observed (head-mixing).
     """
     c, total = Facts.of(architecture).seen_widths, 0
     for i in range(architecture.depth):
@@ -93,6 +93,22 @@ def polynomial_maps(d: int, d_out: int, depth: int) -> int:
     """The dimension of the maps X ↦ N(X Xᵀ) X, N of degree (3^l − 1)/2 in the entries of X Xᵀ."""
     degree, symmetric = (3**depth - 1) // 2, d * (d + 1) // 2
     return d_out * d * comb(symmetric + degree - 1, degree)
+
+
+def linear_maps(architecture: Architecture) -> int:
+    """One token under softmax: all weights are 1, all layers linear (softmax-one-token).
+
+    Its map is Σ_h V_{i,h}, twice that, or 1 + Σ_h V_{i,h} for the skips none, inner, residual.
+    Without residual skip the products are all matrices of rank at most r, the smallest of d_i and
+    H v_i. With it they are at most as many as the layers together, and as d × d matrices; that is
+    all of them if one layer has all, as the other factors are invertible.
+    """
+    d, H = architecture.widths, architecture.heads
+    sums = [H * v for v in architecture.value_ranks or ()]
+    if architecture.skip == "residual":
+        layers = [matrices_of_rank(s, d[0], d[0]) for s in sums or [d[0]] * architecture.depth]
+        return min(d[0] ** 2, sum(layers))
+    return matrices_of_rank(min(*d, *sums), d[-1], d[0])
 
 
 def head_dimension(architecture: Architecture, layer: int) -> int:

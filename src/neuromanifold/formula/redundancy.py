@@ -114,6 +114,13 @@ def _factors(architecture: Architecture) -> tuple[Share, ...]:
 
 
 def _rest(architecture: Architecture, dimension: int) -> tuple[Share, ...]:
+    linear = architecture.attention == "softmax" and architecture.tokens == 1
+    if linear and (architecture.heads > 1 or architecture.skip == "residual"):
+        pairs = sum(
+            architecture.heads * head_dimension(architecture, i) for i in range(architecture.depth)
+        )
+        meaning = "all scores, and factors of one linear map (softmax-one-token)"
+        return (Share("not seen by the function", pairs - dimension, meaning),)
     if architecture.heads > 1:
         return _with_heads(architecture, dimension)
     if architecture.skip == "residual":

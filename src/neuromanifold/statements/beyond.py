@@ -25,14 +25,14 @@ STATEMENTS = (
     Statement(
         id="all-widths",
         title="the dimension for every width and rank",
-        claim="The dimension is that of the virtual weights (flags of row spaces, forms of bounded "
-        "rank on them, one linear map, less what they do not see of the flags), for lightning less "
-        "the l rescalings, and with only the symmetric parts of the forms counted after a layer of "
-        "rank one.",
+        claim="The dimension of a lightning network is that of the virtual weights (flags of row "
+        "spaces, forms of bounded rank on them, one linear map, less what they do not see of the "
+        "flags), less the l rescalings, with only the symmetric parts of the forms counted after a "
+        "layer of rank one.",
         kind="result",
         status="conjecture",
         source=_OURS,
-        hypotheses=(ONE_HEAD, NO_SKIP, NO_MASK, tokens_at_least(2)),
+        hypotheses=(LIGHTNING, ONE_HEAD, NO_SKIP, NO_MASK, tokens_at_least(2)),
     ),
     Statement(
         id="virtual-bound",
@@ -60,45 +60,44 @@ STATEMENTS = (
         id="one-token",
         title="one token",
         claim="With one token lightning sees only the symmetric parts of the forms, in every "
-        "layer; softmax is the linear map L, which has r(d_0 + d_l − r) dimensions, r the "
-        "smallest width.",
+        "layer.",
         kind="result",
         status="conjecture",
         source=_OURS,
-        hypotheses=(ONE_HEAD, NO_SKIP, ONE_TOKEN),
+        hypotheses=(LIGHTNING, ONE_HEAD, NO_SKIP, ONE_TOKEN),
     ),
     Statement(
         id="causal-mask",
         title="the causal mask",
-        claim="With the causal mask no layer of rank one collapses the later ones, as each token "
-        "sees another sum: the dimension is that of the virtual weights, for lightning less the l "
+        claim="With the causal mask no lightning layer of rank one collapses the later ones, as "
+        "each token sees another sum: the dimension is that of the virtual weights less the l "
         "rescalings.",
         kind="result",
         status="conjecture",
         source=_OURS,
-        hypotheses=(ONE_HEAD, NO_SKIP, CAUSAL_MASK, tokens_at_least(2)),
+        hypotheses=(LIGHTNING, ONE_HEAD, NO_SKIP, CAUSAL_MASK, tokens_at_least(2)),
     ),
     Statement(
         id="inner-skip",
         title="the inner skip",
-        claim="For V(X + XP) the dimension is that of the virtual weights: there are no "
-        "rescalings, and no layer of rank one collapses the later ones.",
+        claim="For V(X + XP) with lightning weights the dimension is that of the virtual weights: "
+        "there are no rescalings, and no layer of rank one collapses the later ones.",
         kind="result",
         status="conjecture",
         source=_OURS,
-        hypotheses=(ONE_HEAD, INNER_SKIP, tokens_at_least(2)),
+        hypotheses=(LIGHTNING, ONE_HEAD, INNER_SKIP, tokens_at_least(2)),
     ),
     Statement(
         id="residual-skip",
         title="the residual skip",
-        claim="For X + φ(X) there is no inter-layer symmetry: the dimension is the sum over the "
-        "layers of the dimensions of the pairs (A_i, V_i), for lightning less l.",
+        claim="For X + φ(X) there is no inter-layer symmetry: the dimension of a lightning network "
+        "is the sum over the layers of the dimensions of the pairs (A_i, V_i), less l.",
         kind="result",
         status="conjecture",
         source=_OURS,
         correction="The paper expects the scaling symmetry to break; (λA, V/λ) leaves every "
         "layer's function alone, so it stays.",
-        hypotheses=(ONE_HEAD, RESIDUAL_SKIP, tokens_at_least(2), FULL_VALUES),
+        hypotheses=(LIGHTNING, ONE_HEAD, RESIDUAL_SKIP, tokens_at_least(2), FULL_VALUES),
     ),
     Statement(
         id="head-mixing",
@@ -106,7 +105,8 @@ STATEMENTS = (
         claim="Lightning heads mix continuously: a layer shows only the part of Σ V_h ⊗ A_h that "
         "is symmetric in the middle, and its dimension is the smallest of the bounds that the "
         "ranks of this tensor's flattenings prove. Softmax heads do not mix. In deep networks "
-        "whose widths do not grow the layers add up, less the inter-layer symmetries.",
+        "whose widths do not grow, and in softmax networks with three tokens or more, the layers "
+        "add up, less the inter-layer symmetries.",
         kind="result",
         status="conjecture",
         source=_OURS,

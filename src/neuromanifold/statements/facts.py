@@ -76,6 +76,19 @@ class Facts:
         return tuple(accumulate(sizes, min))
 
     @property
+    def first_collapsing(self) -> int | None:
+        """The first layer, 1-based, whose softmax makes all tokens equal; None if there is none.
+
+        That is so where M_i = 0, and with two tokens where M_i is skew-symmetric (softmax-fibers).
+        Generic forms do not collapse.
+        """
+        forms = zip(self.form_ranks or (), self.skew_forms or (), strict=True)
+        for i, (rank, skew) in enumerate(forms, start=1):
+            if rank == 0 or (skew and self.tokens == 2):
+                return i
+        return None
+
+    @property
     def seen_widths(self) -> tuple[int, ...]:
         """Of every width what counts with several heads (head-mixing).
 

@@ -185,6 +185,50 @@ def _no_widening(facts: Facts) -> tuple[str, ...]:
     )
 
 
+def _no_widening_or_three_tokens(facts: Facts) -> tuple[str, ...]:
+    if facts.attention == "softmax" and facts.tokens >= 3:
+        return ()
+    return _no_widening(facts)
+
+
 NO_WIDENING = Hypothesis(
-    "no interior layer wider than the one before it, as far as its width counts", _no_widening
+    "no interior layer wider than the one before it, as far as its width counts; or softmax and at "
+    "least 3 tokens",
+    _no_widening_or_three_tokens,
+)
+
+ALL_WIDTHS_TWO = Hypothesis(
+    "input and interior widths at least 2",
+    lambda facts: tuple(f"widths[{i}] = {d} < 2" for i, d in enumerate(facts.widths[:-1]) if d < 2),
+)
+
+NO_SKEW_FORM_OF_TWO_TOKENS = Hypothesis(
+    "at least 3 tokens, or no M_i with i < l skew-symmetric",
+    lambda facts: tuple(
+        f"M_{i} is skew-symmetric, with two tokens"
+        for i, skew in enumerate((facts.skew_forms or ())[:-1], start=1)
+        if skew and facts.tokens == 2
+    ),
+)
+
+
+def _one_token_shows_all(facts: Facts) -> tuple[str, ...]:
+    if facts.skip != "residual" or facts.value_ranks is None or facts.depth == 1:
+        return ()
+    d, most = facts.widths[0], facts.heads * max(facts.value_ranks)
+    return _fails(most < d, f"heads · value_ranks = {most} < {d} in every layer, skip = residual")
+
+
+ONE_TOKEN_SHOWS_ALL = Hypothesis(
+    "no residual skip, or one layer, or a layer whose value maps add up to any matrix",
+    _one_token_shows_all,
+)
+
+ONE_LAYER_OR_FORMS_OF_RANK_TWO = Hypothesis(
+    "one layer, or at least 3 tokens and every M_i of rank at least 2",
+    lambda facts: (
+        ()
+        if facts.depth == 1
+        else (*tokens_at_least(3).failures(facts), *_forms_of_rank_two(facts))
+    ),
 )

@@ -1,7 +1,7 @@
 """Looking statements up, and asking which of their hypotheses are unmet."""
 
 from neuromanifold.errors import ArgumentError
-from neuromanifold.statements import beyond, deep, gauge, objects, single_layer
+from neuromanifold.statements import beyond, deep, gauge, objects, single_layer, softmax
 from neuromanifold.statements.facts import Facts
 from neuromanifold.statements.statement import Statement
 
@@ -9,6 +9,7 @@ STATEMENTS: tuple[Statement, ...] = (
     *objects.STATEMENTS,
     *single_layer.STATEMENTS,
     *deep.STATEMENTS,
+    *softmax.STATEMENTS,
     *beyond.STATEMENTS,
     *gauge.STATEMENTS,
 )

@@ -52,6 +52,7 @@ class Statement:
         source: the item of the paper, or "this project".
         correction: None, or what is wrong or missing in the paper's version.
         hypotheses: the conditions under which the claim is made.
+        prior: None, or who proved or conjectured how much of it elsewhere.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Statement:
     source: str
     correction: str | None = None
     hypotheses: tuple[Hypothesis, ...] = ()
+    prior: str | None = None
 
     def __str__(self) -> str:
         return f"{self.id} ({self.title}): {self.claim}"

@@ -7,6 +7,7 @@ from neuromanifold.formula.all_widths import virtual_upper_bound
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.paper.checks.evidence import Case, Check, Finding, equal
 from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
+from neuromanifold.statements import Facts, applies, get
 
 _KINDS: tuple[Attention, ...] = ("lightning", "softmax")
 
@@ -45,17 +46,16 @@ def formula(network: Architecture) -> int | None:
 
 
 def every_width(quick: bool, seed: int) -> Finding:
-    """The dimension is that of the virtual weights, less l for lightning (all-widths).
+    """The dimension is that of the virtual weights less l (all-widths).
 
-    After a lightning layer of rank one only symmetric parts count: the networks named first.
+    After a layer of rank one only symmetric parts count: the networks named first.
     """
     named = [
         Architecture((2, 4, 2), (2, 2), 3),
         Architecture((3, 3, 3), (1, 2), 3),
         Architecture((5, 4, 1), (2, 2), 2),
-        Architecture((4, 1, 3), (3, 2), 2, "softmax"),
     ]
-    networks = named + random_networks(8 if quick else 160, seed)
+    networks = named + random_networks(8 if quick else 160, seed, attention="lightning")
     found = compare_dimensions(networks, formula, seed)
     return Finding(found.checked, found.cases, found.numbers)
 
@@ -123,26 +123,31 @@ def _without_factors(network: Architecture) -> int | None:
     return None if dimension is None else dimension + rho * (network.widths[-1] - rho)
 
 
+def lightning(quick: bool, seed: int) -> Finding:
+    """Without bottleneck: forms of rank two, three tokens, or one layer (lightning-dimension)."""
+    networks = [
+        network
+        for network in random_networks(40 if quick else 400, seed + 2, attention="lightning")
+        if applies(get("lightning-dimension"), Facts.of(network))
+    ][: 8 if quick else None]
+    found = compare_dimensions(networks, formula, seed)
+    theorem = [
+        equal(f"{network}: status", "theorem", dimension_formula(network).status)
+        for network in networks
+    ]
+    return Finding(found.checked, [*found.cases, *theorem], found.numbers)
+
+
 def one_token(quick: bool, seed: int) -> Finding:
-    """One token: symmetric parts only for lightning, the linear map L for softmax (one-token)."""
+    """One token: lightning sees symmetric parts only (one-token)."""
     named = [
         Architecture((3, 3, 3), (2, 2), 1),
         Architecture((2, 2, 2), (2, 2), 1),
         Architecture((2, 2, 2, 2), (2, 2, 2), 1),
     ]
-    networks = named + random_networks(8 if quick else 50, seed, tokens=(1,))
-    found = compare_dimensions(networks, formula, seed)
-    linear = [
-        equal(f"{network}: the linear map", _linear_maps(network), formula(network))
-        for network in networks
-        if network.attention == "softmax"
-    ]
-    return Finding(found.checked, [*found.cases, *linear], found.numbers)
-
-
-def _linear_maps(network: Architecture) -> int:
-    r, d = min(network.widths), network.widths
-    return r * (d[0] + d[-1] - r)
+    drawn = random_networks(8 if quick else 50, seed, tokens=(1,), attention="lightning")
+    found = compare_dimensions(named + drawn, formula, seed)
+    return Finding(found.checked, found.cases, found.numbers)
 
 
 CHECKS: dict[str, Check] = {
@@ -150,4 +155,5 @@ CHECKS: dict[str, Check] = {
     "virtual-bound": virtual_bound,
     "factored-values": factored,
     "one-token": one_token,
+    "lightning-dimension": lightning,
 }

@@ -18,7 +18,10 @@ def causal_mask(quick: bool, seed: int) -> Finding:
     """With the causal mask a layer of rank one does not collapse the later ones (causal-mask)."""
     masked = Architecture((3, 3, 3), (1, 2), 3, mask="causal")
     open_ = Architecture((3, 3, 3), (1, 2), 3)
-    networks = [masked, *random_networks(6 if quick else 50, seed, mask="causal")]
+    networks = [
+        masked,
+        *random_networks(6 if quick else 50, seed, attention="lightning", mask="causal"),
+    ]
     found = compare_dimensions(networks, formula, seed)
     numbers = {"causal": certified(masked, seed).lower, "no mask": certified(open_, seed).lower}
     return Finding(
@@ -29,7 +32,10 @@ def causal_mask(quick: bool, seed: int) -> Finding:
 def inner_skip(quick: bool, seed: int) -> Finding:
     """V(X + XP): no rescalings, no collapse (inner-skip)."""
     named = Architecture((3, 3, 3), (2, 2), 3, skip="inner")
-    networks = [named, *random_networks(6 if quick else 50, seed, skip="inner")]
+    networks = [
+        named,
+        *random_networks(6 if quick else 50, seed, attention="lightning", skip="inner"),
+    ]
     found = compare_dimensions(networks, formula, seed)
     return Finding(found.checked, found.cases, found.numbers)
 
@@ -37,7 +43,10 @@ def inner_skip(quick: bool, seed: int) -> Finding:
 def residual_skip(quick: bool, seed: int) -> Finding:
     """X + φ(X): no inter-layer symmetry, but every layer's scaling stays (residual-skip)."""
     example = Architecture((3, 3, 3), (2, 2), 3, skip="residual")
-    networks = [example, *random_networks(6 if quick else 40, seed, skip="residual")]
+    networks = [
+        example,
+        *random_networks(6 if quick else 40, seed, attention="lightning", skip="residual"),
+    ]
     found = compare_dimensions(networks, formula, seed)
     W, X = random_weights(example, seed), normal_input(example, seed)
     moved = GroupElement(example, scaling=(np.array([2.0]), np.array([0.5]))).act(W)

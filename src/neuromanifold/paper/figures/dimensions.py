@@ -48,11 +48,11 @@ def dimensions_figure(
     proved = {row.width: row.lower for row in certificates if row.verdict == "exact"}
     name = "exact rank over a prime field: proved"
     series = [
-        _Series(name, proved, "s", 11, BLUE),
+        _Series(name, proved, "s", 11.0, BLUE),
         _Series("estimate: rank in float64", _ranks(float64), "o", 5.5, ORANGE),
-        _Series("rank in float32, usual tolerance", _ranks(float32), "x", 9, RED),
+        _Series("rank in float32, usual tolerance", _ranks(float32), "x", 9.0, RED),
     ]
-    label = "formula, Equation 16 (conjecture)"
+    label = "formula, Equation 16"
     upper.plot(list(theory), list(theory.values()), color=MUTED, linewidth=2, label=label)
     lower.axhline(0, color=MUTED, linewidth=2)
     for one in series:

@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from neuromanifold.paper.checks.consensus import Spread
 from neuromanifold.paper.checks.evidence import Evidence
 from neuromanifold.paper.checks.pictures import (
     ExactRank,
@@ -16,6 +17,7 @@ from neuromanifold.paper.checks.pictures import (
     surfaces,
     tree_factors,
 )
+from neuromanifold.paper.figures.consensus import consensus_figure
 from neuromanifold.paper.figures.dimensions import dimensions_figure
 from neuromanifold.paper.figures.reflection import reflection_figure
 from neuromanifold.paper.figures.slices import slice_figure
@@ -96,11 +98,22 @@ def _reflection(evidence: Evidence) -> tuple[Figure, str]:
     return reflection_figure(reflection), caption
 
 
+def _consensus(evidence: Evidence) -> tuple[Figure, str]:
+    """Spread through layers (consensus)."""
+    rows = [Spread(row["exponent"], tuple(row["log2"])) for row in evidence.evidence["spreads"]]
+    caption = (
+        "Three tokens near one point go through three softmax layers. Every layer cubes their "
+        "spread, so that deep layers hardly see differences: computed in ball arithmetic."
+    )
+    return consensus_figure([row for row in rows if row.exponent <= 16]), caption
+
+
 _DRAWINGS: Mapping[str, Callable[[Evidence], tuple[Figure, str]]] = {
     "fig-1": _slices,
     "fig-2": _tree,
     "fig-3": _dimensions,
     "fig-4": _reflection,
+    "consensus": _consensus,
 }
 
 

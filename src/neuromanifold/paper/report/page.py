@@ -12,7 +12,16 @@ from neuromanifold.paper.checks.evidence import Evidence, Verdict
 from neuromanifold.paper.checks.redundancy import redundancy_table
 from neuromanifold.paper.report.drawing import Drawing
 from neuromanifold.paper.report.mathematics import typeset
-from neuromanifold.statements import Statement, beyond, deep, gauge, get, objects, single_layer
+from neuromanifold.statements import (
+    Statement,
+    beyond,
+    deep,
+    gauge,
+    get,
+    objects,
+    single_layer,
+    softmax,
+)
 
 _MEANINGS: Mapping[Verdict, str] = {
     "holds": "as claimed",
@@ -88,6 +97,7 @@ def _sections(evidence: Sequence[Evidence]) -> Iterable[str]:
         ("The objects", objects.STATEMENTS),
         ("One layer", single_layer.STATEMENTS),
         ("Deep networks", [s for s in deep.STATEMENTS if s.kind != "figure"]),
+        ("Softmax networks", softmax.STATEMENTS),
         ("Beyond the paper", beyond.STATEMENTS),
         ("Real transformers", gauge.STATEMENTS),
         ("What the figures show", [s for s in deep.STATEMENTS if s.kind == "figure"]),
@@ -111,6 +121,9 @@ def _article(statement: Statement, evidence: Evidence) -> str:
     ]
     if statement.correction:
         parts.append(_correction(statement.correction, evidence))
+    if statement.prior:
+        label = '<span class="label">Prior work</span>'
+        parts.append(f'<p class="checked">{label}{typeset(statement.prior)}</p>')
     parts.extend(
         f'<p class="failure"><span class="label">Fails</span>{html.escape(failure)}</p>'
         for failure in evidence.evidence.get("failures", [])[:5]

@@ -1,0 +1,184 @@
+"""The theorems about softmax networks: at the edge of their hypotheses, and just outside."""
+
+import numpy as np
+import pytest
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.certificates.exact import certify
+from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.formula.heads import several_heads_dimension
+from neuromanifold.paper.checks.consensus import consensus_orders, spreads
+from neuromanifold.paper.checks.softmax_dimensions import ROWS, expected, random_softmax
+from neuromanifold.paper.checks.softmax_fibers import FORM, LINEAR, OTHER, SKEW, compared, twin
+from neuromanifold.statements import STATEMENTS, Facts, get, unmet
+
+PLAIN = {"widths": (2, 2, 2), "ranks": (2, 2), "tokens": 2, "attention": "softmax"}
+
+
+def formula(widths, ranks, tokens, **fields):
+    found = dimension_formula(Architecture(widths, ranks, tokens, "softmax", **fields))
+    return found.dimension, found.status, found.statement
+
+
+def test_no_conjecture_is_left_that_is_proved():
+    left = {statement.id for statement in STATEMENTS if statement.status == "conjecture"}
+    lightning = {"all-widths", "one-token", "causal-mask", "inner-skip", "residual-skip"}
+    assert left == lightning | {"head-mixing"}
+    for id_ in lightning:
+        facts = Facts((3, 3, 3), (2, 2), 2, "softmax")
+        assert "attention = softmax, not lightning" in unmet(get(id_), facts)
+
+
+@pytest.mark.statement("consensus")
+def test_the_spread_is_cubed_by_every_layer_and_layers_are_seen_at_twice_its_order():
+    for depth, width, tokens, seed in [(2, 1, 2, 0), (3, 2, 2, 1), (3, 3, 5, 2)]:
+        found = consensus_orders(depth, width, tokens, seed)
+        assert found.spread == tuple(3**i for i in range(depth + 1))
+        assert found.seen == found.shift == tuple(2 * 3**i for i in range(depth))
+        assert found.leading
+    slopes = np.subtract(*[one.log2 for one in spreads(2, (30, 31), 3)])
+    assert np.allclose(slopes, [1, 3, 9], atol=1e-6)
+
+
+@pytest.mark.statement("softmax-fibers")
+def test_layers_behind_a_collapsing_form_are_not_seen():
+    def same(first, second, tokens, expected):
+        assert compared(first, second, tokens, 0, same=expected).failure is None
+
+    zero = np.zeros((2, 2))
+    same((SKEW, FORM), (SKEW, OTHER), 2, True)  # the edge: two tokens and a skew form
+    same((SKEW, FORM), (SKEW, OTHER), 3, False)
+    same((SKEW + 0.1 * FORM, FORM), (SKEW + 0.1 * FORM, OTHER), 2, False)
+    same((zero, FORM), (zero, OTHER), 4, True)
+    same((FORM, zero, SKEW), (FORM, zero, OTHER), 3, True)
+    same((FORM, zero, SKEW), (OTHER, zero, SKEW), 3, False)
+
+
+@pytest.mark.statement("softmax-fibers")
+def test_facts_know_the_first_collapsing_form():
+    def first(ranks, skew, tokens):
+        facts = Facts((2,) * 4, (2,) * 3, tokens, "softmax", form_ranks=ranks, skew_forms=skew)
+        return facts.first_collapsing
+
+    assert first((2, 2, 2), (False, True, False), 2) == 2
+    assert first((2, 2, 2), (False, True, False), 3) is None
+    assert first((2, 2, 0), (False, True, True), 3) == 3
+    assert first((0, 2, 2), (True, True, False), 2) == 1
+    assert Facts((2,) * 4, (2,) * 3, 2, "softmax").first_collapsing is None
+
+
+@pytest.mark.statement("softmax-fibers")
+def test_weights_without_a_linear_map_have_the_zero_function():
+    X = np.random.default_rng(0).standard_normal((2, 3))
+    values = [twin(forms, X, 0 * LINEAR, mask=False, inner=False) for forms in ([FORM], [OTHER])]
+    assert not np.any(values)
+    assert unmet(get("softmax-fibers"), Facts(**PLAIN, linear_rank=0)) == ("rank L = 0 < 1",)
+
+
+@pytest.mark.statement("softmax-causal-fibers")
+@pytest.mark.statement("softmax-inner-fibers")
+def test_masks_and_skips_see_everything_except_skew_forms_at_two_tokens():
+    zero = np.zeros((2, 2))
+    causal = {"mask": True}
+    for tokens, same in ((2, True), (3, False)):
+        case = compared((zero, SKEW), (SKEW / 2, zero), tokens, 1, same=same, **causal)
+        assert case.failure is None
+        case = compared((SKEW, -SKEW / 2), (zero, SKEW / 2), tokens, 1, same=same, inner=True)
+        assert case.failure is None
+    skew = {**PLAIN, "mask": "causal", "skew_forms": (True, False)}
+    assert unmet(get("softmax-causal-fibers"), Facts(**skew)) == (
+        "M_1 is skew-symmetric, with two tokens",
+    )
+    assert unmet(get("softmax-causal-fibers"), Facts(**{**skew, "tokens": 3})) == ()
+    last = {**skew, "skew_forms": (False, True)}
+    assert unmet(get("softmax-causal-fibers"), Facts(**last)) == ()
+    assert unmet(get("softmax-inner-fibers"), Facts(**{**PLAIN, "skip": "inner"})) == (
+        "tokens = 2 < 3",
+    )
+
+
+@pytest.mark.statement("softmax-dimension")
+@pytest.mark.statement("softmax-one-token")
+def test_one_head_has_the_dimension_of_its_virtual_weights_from_two_tokens_on():
+    for skip in ("none", "inner"):
+        for mask in ("none", "causal"):
+            found = formula((2, 4, 2), (2, 2), 2, skip=skip, mask=mask)
+            assert found == (12, "theorem", "softmax-dimension")
+            found = formula((2, 4, 2), (2, 2), 1, skip=skip, mask=mask)
+            assert found == (4, "theorem", "softmax-one-token")
+    assert certify(Architecture((2, 4, 2), (2, 2), 1, "softmax", heads=2)).lower == 4
+    assert formula((3, 3), (2,), 1, heads=2, value_ranks=(1,)) == (
+        8,
+        "theorem",
+        "softmax-one-token",
+    )
+    # two residual layers of rank one: the products (1 + u vᵀ)(1 + w zᵀ) are not counted
+    assert formula((3, 3, 3), (2, 2), 1, skip="residual", value_ranks=(1, 1))[1] == "none"
+    assert formula((3, 3, 3), (2, 2), 1, skip="residual", value_ranks=(1, 3))[0] == 9
+
+
+@pytest.mark.statement("softmax-residual")
+def test_the_residual_skip_shows_every_pair_of_every_head():
+    for mask in ("none", "causal"):
+        found = formula(
+            (3, 3, 3), (1, 2), 2, heads=2, value_ranks=(1, 5), skip="residual", mask=mask
+        )
+        assert found == (2 * (5 + 5) + 2 * (8 + 9), "theorem", "softmax-residual")
+    assert formula((2, 2), (2,), 1, skip="residual") == (4, "theorem", "softmax-one-token")
+
+
+@pytest.mark.statement("softmax-layer")
+def test_one_layer_shows_every_head_from_two_tokens_on():
+    for skip in ("none", "inner"):
+        found = formula((3, 1), (3,), 2, heads=4, skip=skip, mask="causal")
+        assert found == (4 * 12, "theorem", "softmax-layer")
+    assert formula((3, 1), (3,), 1, heads=4)[2] == "softmax-one-token"
+
+
+@pytest.mark.statement("softmax-heads")
+def test_deep_heads_need_three_tokens():
+    sizes = ((2, 4, 2), (2, 4))
+    assert formula(*sizes, 3, heads=2) == (56, "theorem", "softmax-heads")
+    assert formula(*sizes, 2, heads=2) == (None, "none", None)
+    two = Architecture(*sizes, 2, "softmax", heads=2)
+    assert several_heads_dimension(two) == 56
+    assert certify(two).lower == 52
+    # a width of one before the end, or a skip: conjecture only
+    assert formula((1, 2, 2), (1, 2), 3, heads=2)[1:] == ("conjecture", "head-mixing")
+    found = dimension_formula(Architecture(*sizes, 3, "softmax", heads=2, skip="inner"))
+    assert (found.dimension, found.status, found.statement) == (56, "conjecture", "head-mixing")
+    assert found.unmet == ("widths[0] = 2 < 4", "widths[2] = 2 < 4")
+
+
+@pytest.mark.statement("softmax-heads-bottleneck")
+def test_bottlenecks_with_heads_need_full_values():
+    fields = {"heads": 2, "skip": "inner", "mask": "causal"}
+    found = formula((3, 2, 4), (1, 2), 2, **fields)
+    assert found == (2 * (5 + 6) + 2 * (4 + 8) - 4, "theorem", "softmax-heads-bottleneck")
+    assert formula((3, 2, 4), (1, 2), 2, **fields, value_ranks=(2, 2))[1] == "theorem"
+    assert formula((3, 2, 4), (1, 2), 2, **fields, value_ranks=(2, 1))[1] == "conjecture"
+    assert formula((3, 2, 1), (1, 2), 2, **fields)[1] == "conjecture"
+
+
+@pytest.mark.statement("lightning-dimension")
+def test_lightning_without_bottleneck_is_a_theorem_with_forms_of_rank_two_and_three_tokens():
+    def status(*sizes):
+        found = dimension_formula(Architecture(*sizes))
+        return found.status, found.statement
+
+    assert status((2, 4, 2), (2, 2), 3) == ("theorem", "lightning-dimension")
+    assert status((2, 4, 2), (2, 2), 2) == ("conjecture", "all-widths")
+    assert status((2, 4, 2), (2, 1), 3) == ("conjecture", "all-widths")
+    assert status((1, 4), (1,), 2) == ("theorem", "lightning-dimension")
+    assert status((1, 4), (1,), 1) == ("conjecture", "one-token")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS)
+def test_three_hundred_random_networks_of_every_row_agree_exactly(row):
+    networks = random_softmax(row, 300, 7)
+    assert len(networks) == 300
+    for network in networks:
+        found = certify(network)
+        assert found.lower_is_proved, network
+        assert expected(network) == found.lower <= found.upper, network
