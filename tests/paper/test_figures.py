@@ -5,6 +5,7 @@ import pytest
 from matplotlib.collections import PathCollection
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
+from neuromanifold.paper.checks.consensus import Spread
 from neuromanifold.paper.checks.pictures import (
     ExactRank,
     ExpectedDimension,
@@ -14,6 +15,7 @@ from neuromanifold.paper.checks.pictures import (
     surfaces,
     tree_factors,
 )
+from neuromanifold.paper.figures.consensus import consensus_figure
 from neuromanifold.paper.figures.dimensions import dimensions_figure
 from neuromanifold.paper.figures.reflection import reflection_figure
 from neuromanifold.paper.figures.slices import slice_figure
@@ -108,3 +110,13 @@ def test_a_figure_becomes_the_same_files_again_and_leaves_no_state(tmp_path):
         assert first == second
     assert first.lstrip().startswith(b"<?xml")
     assert plt.get_fignums() == []
+
+
+def test_the_spreads_are_drawn_as_computed():
+    curves = [Spread(k, (-float(k), -3.0 * k)) for k in (1, 2, 4)]
+    (axes,) = consensus_figure(curves).axes
+    lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines[:2]}
+    assert lines == {
+        "input: slope 1": [[-1, -1], [-2, -2], [-4, -4]],
+        "after layer 1: slope 3": [[-1, -3], [-2, -6], [-4, -12]],
+    }

@@ -44,7 +44,7 @@ def sample():
     """Evidence of every statement, made up but for the figures' own."""
     return [
         check_statement(statement.id, quick=True)
-        if statement.id in ("fig-2", "fig-4", "consensus")
+        if statement.id in ("fig-2", "fig-4")
         else Evidence(
             statement.id,
             "holds",
@@ -53,7 +53,7 @@ def sample():
             0.5,
         )
         for statement in STATEMENTS
-        if statement.id not in ("fig-1", "fig-3")
+        if statement.id not in ("fig-1", "fig-3", "consensus")
     ]
 
 
