@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Literal, get_args
 
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArchitectureError
 
 Attention = Literal["lightning", "softmax"]
@@ -23,7 +24,7 @@ LARGEST_SIZE = 10**12
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Displayed):
     """A deep attention network without its weights (def-1, def-2, eq-15).
 
     Layer i (1-based) maps width `widths[i-1]` to `widths[i]` with query/key rank `ranks[i-1]`.
@@ -132,6 +133,20 @@ class Architecture:
 
     def __str__(self) -> str:
         return self.name
+
+    def _repr_latex_(self) -> str:
+        """The map of one layer in formulas, with the widths of the whole network (def-1, eq-15)."""
+        scores = r"X^\top K_h^\top Q_h X"
+        if self.attention == "softmax":
+            scale = "" if self.temperature == 1 else rf"\tfrac{{1}}{{{self.temperature:g}}}"
+            scores = rf"\operatorname{{softmax}}({scale}{scores})"
+        values = "V_h" if self.value_ranks is None else "O_h V_h"
+        skip = {"none": "", "residual": "X + ", "inner": rf"\sum_h {values} X + "}[self.skip]
+        widths = r" \to ".join(rf"\mathbb{{R}}^{{{d} \times {self.tokens}}}" for d in self.widths)
+        heads = r"\sum_{h=1}^{" + str(self.heads) + "} " if self.heads > 1 else ""
+        layer = f"{skip}{heads}{values} X \\, {scores}"
+        layer = layer if self.heads > 1 else layer.replace("_h", "").replace(r"\sum ", "")
+        return rf"${widths}, \quad X \mapsto {layer}$"
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form, as a dictionary with every field."""

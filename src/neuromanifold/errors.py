@@ -35,3 +35,7 @@ class NotCoveredError(NeuromanifoldError, NotImplementedError):
 
 class ArgumentError(NeuromanifoldError, ValueError):
     """An argument lies outside what the function accepts."""
+
+
+class MissingExtraError(NeuromanifoldError, ImportError):
+    """A part of the library was asked for whose packages are not installed."""

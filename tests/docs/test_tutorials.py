@@ -64,6 +64,7 @@ PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.par
 )
 def test_the_page_shows_what_happens(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("neuromanifold.cli.output._PATIENCE", 3600.0)  # no progress lines
     names = {}
     for kind, text, line in blocks(page):
         if kind == "pycon":

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from neuromanifold.architecture import READOUTS, Architecture, Readout
 from neuromanifold.certificates.independence import Independence
 from neuromanifold.certificates.symmetry_bound import FamilyRank
+from neuromanifold.display import Displayed
 from neuromanifold.errors import FileFormatError
 from neuromanifold.files import write_file
 
@@ -32,7 +33,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Displayed):
     """Bounds for a dimension, proved over a prime field (field-rank, softmax-exact).
 
     Attributes:

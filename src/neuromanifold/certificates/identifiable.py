@@ -29,6 +29,7 @@ from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
 from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.certificates.quantity import Quantity
 from neuromanifold.certificates.symmetry_bound import generator_ranks, known_generators
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network
@@ -36,7 +37,7 @@ from neuromanifold.symmetry.families import network
 
 
 @dataclass(frozen=True, slots=True)
-class Identifiability:
+class Identifiability(Displayed):
     """Whether a quantity is determined by the function, with the ranks that say so.
 
     Attributes:

@@ -18,6 +18,7 @@ from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.kernel import LARGEST_NETWORK, HiddenKernel, hidden_kernel
+from neuromanifold.display import Displayed
 from neuromanifold.formula.readouts import unshown_dimensions
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import families_of, network
@@ -49,7 +50,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(Displayed):
     """The parameters of a network, line by line.
 
     Attributes:
@@ -87,6 +88,9 @@ class Ledger:
             f"directions are shown for at most {LARGEST_NETWORK} parameters; "
             f"this network has {self.parameters}"
         )
+
+    def _parts(self) -> list[tuple[str, int]]:
+        return [(line.name, line.dimension) for line in self.lines]
 
     def __str__(self) -> str:
         parts = " + ".join(

@@ -31,6 +31,7 @@ from jaxtyping import Float
 
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.jacobian import SPARE_ROWS
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Tensors
 from neuromanifold.networks.network import Network
@@ -46,7 +47,7 @@ Matrix = Float[np.ndarray, "rows columns"]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Displayed):
     """A rank in floating point, with the singular values it was read off.
 
     Attributes:

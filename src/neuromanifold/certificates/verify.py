@@ -21,6 +21,7 @@ from neuromanifold.certificates.independence import Independence
 from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, samples
 from neuromanifold.certificates.symmetry_bound import FamilyRank, known_generators
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import network
@@ -41,7 +42,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Displayed):
     """A certificate, recomputed.
 
     Attributes:

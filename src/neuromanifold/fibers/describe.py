@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuromanifold.display import Displayed
 from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.fibers.pairs import Spectrum, rank_tolerance, swapped
 from neuromanifold.fibers.size import FiberDimension, fiber_dimension
@@ -16,7 +17,7 @@ from neuromanifold.statements import Facts, get, unmet
 
 
 @dataclass(frozen=True, slots=True)
-class FiberDescription:
+class FiberDescription(Displayed):
     """What is known about the fiber at given weights.
 
     Attributes:

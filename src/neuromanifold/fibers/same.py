@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.normal_form.comparable import in_float64, unit_roundoff
 from neuromanifold.fibers.reasons import Reason, difference, find_reason
@@ -56,7 +57,7 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Displayed):
     """Whether two weights have the same function, and how that is known.
 
     Attributes:

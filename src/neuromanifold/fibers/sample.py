@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.deviation import function_deviation
 from neuromanifold.fibers.normal_form.comparable import in_float64
@@ -14,7 +15,7 @@ from neuromanifold.symmetry.group_element import GroupElement
 
 
 @dataclass(frozen=True, slots=True)
-class FiberSample:
+class FiberSample(Displayed):
     """Random weights with the function of given weights.
 
     Attributes:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.deviation import function_deviation
 from neuromanifold.fibers.normal_form.comparable import in_float64
@@ -22,7 +23,7 @@ from neuromanifold.networks.weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Displayed):
     """A path along a fiber, or why there is none.
 
     Attributes:

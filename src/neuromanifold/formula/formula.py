@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from neuromanifold.architecture import READOUTS, Architecture
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.all_widths import matrices_of_rank, virtual_upper_bound
 from neuromanifold.formula.heads import linear_maps, several_heads_dimension
@@ -47,7 +48,7 @@ _STATEMENTS: dict[str, Callable[[Architecture], int | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class DimensionFormula:
+class DimensionFormula(Displayed):
     """A dimension in theory.
 
     Attributes:
@@ -73,6 +74,14 @@ class DimensionFormula:
             f"The dimension is {self.dimension} (conjecture, {self.statement}; "
             f"not a theorem because {why})."
         )
+
+    def _repr_latex_(self) -> str:
+        """The dimension as a formula."""
+        value = r"\text{unknown}" if self.dimension is None else str(self.dimension)
+        source = (
+            "" if self.statement is None else rf"\quad\text{{({self.status}, {self.statement})}}"
+        )
+        return rf"$\dim = {value}{source}$"
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form."""

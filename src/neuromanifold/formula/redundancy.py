@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.display import Displayed
 from neuromanifold.formula.all_widths import (
     matrices_of_rank,
     rescalings,
@@ -44,7 +45,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Redundancy:
+class Redundancy(Displayed):
     """Parameters, dimension, and the shares of their difference.
 
     Attributes:
@@ -64,6 +65,10 @@ class Redundancy:
     def ratio(self) -> float | None:
         """Parameters per dimension; None when no dimension is known."""
         return self.parameters / self.formula.dimension if self.formula.dimension else None
+
+    def _parts(self) -> list[tuple[str, int]]:
+        shares = [(share.name, share.dimension) for share in self.shares]
+        return [("dimension", self.formula.dimension), *shares] if self.formula.dimension else []
 
     def __str__(self) -> str:
         if self.ratio is None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.geometry.differential import (
     ExactRanks,
@@ -46,7 +47,7 @@ class Distances:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classification:
+class Classification(Displayed):
     """What kind of point given weights are, with the numbers it was decided by.
 
     Attributes:

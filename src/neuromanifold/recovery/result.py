@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.display import Displayed
 from neuromanifold.networks.virtual import VirtualWeights
 from neuromanifold.networks.weights import Weights
 
@@ -36,7 +37,7 @@ class Solution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recovery:
+class Recovery(Displayed):
     """Weights recovered from a black box, with the evidence.
 
     Attributes:

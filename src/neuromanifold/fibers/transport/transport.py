@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.display import Displayed
 from neuromanifold.fibers.normal_form.comparable import (
     check_same_architecture,
     in_float64,
@@ -44,7 +45,7 @@ _ROUNDING, _NEAR = 1e-14, 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Transport:
+class Transport(Displayed):
     """A group element, and how well it carries the first weights to the second.
 
     Attributes:

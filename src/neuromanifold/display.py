@@ -1,0 +1,94 @@
+"""How results look in a notebook: one sentence, the numbers, and a bar where parts make a whole.
+
+A result that derives from `Displayed` is shown so by Jupyter. Pure Python and inline styles: a
+notebook that was saved looks the same without this package.
+"""
+
+import html
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from neuromanifold.errors import MissingExtraError
+
+_COLOURS = ("#8ec5a6", "#f2c46d", "#9cc3ee", "#e5a3a0", "#c6b3e6", "#bfc7d1", "#f0b48a")
+_CELL = "padding:.1em .6em;border-bottom:1px solid rgba(128,128,128,.35);"
+
+
+class Displayed:
+    """A result that a notebook shows as its sentence and a table of its numbers.
+
+    Where a result has `_parts()`, the names and sizes of the parts of a whole, they are the table,
+    and a bar shows them side by side.
+    """
+
+    __slots__ = ()
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        """The table of the result: its parts, or one row with its numbers and words."""
+        if parts := _parts(self):
+            return [{"what": name, "dimension": size} for name, size in parts]
+        to_dict = getattr(self, "to_dict", None)
+        values = to_dict() if callable(to_dict) else {}
+        return [{key: value for key, value in values.items() if _is_plain(value)}]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        pieces = [f"<p style='margin:.2em 0'>{html.escape(str(self))}</p>"]
+        if parts := _parts(self):
+            pieces.append(_bar(parts))
+        return f"<div>{''.join(pieces)}{_table(self._rows())}</div>"
+
+    def to_frame(self) -> Any:
+        """The table of the result as a pandas `DataFrame`."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise MissingExtraError("a table as a frame needs pandas: pip install pandas") from None
+        return pandas.DataFrame(list(self._rows()))
+
+
+def _parts(value: object) -> Sequence[tuple[str, int]]:
+    named = getattr(value, "_parts", None)
+    return named() if callable(named) else ()
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool | None)
+
+
+def _bar(parts: Sequence[tuple[str, int]]) -> str:
+    """The parts side by side, as wide as they are large; the numbers stand in the table below."""
+    whole = sum(size for _, size in parts) or 1
+    pieces = "".join(
+        f"<div title='{html.escape(name)}: {size}' style='width:{100 * size / whole:.4g}%;"
+        f"background:{_COLOURS[i % len(_COLOURS)]};color:#10151c;overflow:hidden;text-align:center;"
+        f"border-right:1px solid #10151c'>{size if size > 0.05 * whole else ''}</div>"
+        for i, (name, size) in enumerate(parts)
+        if size
+    )
+    return f"<div style='display:flex;max-width:44em;margin:.4em 0'>{pieces}</div>"
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A row of names and a row for each entry; a single entry stands upright."""
+    if not rows or not rows[0]:
+        return ""
+    if len(rows) == 1:
+        lines = [(name, value) for name, value in rows[0].items()]
+        head = ""
+    else:
+        lines = [tuple(row.values()) for row in rows]
+        head = "".join(f"<th style='{_CELL}'>{html.escape(name)}</th>" for name in rows[0])
+        head = f"<tr>{head}</tr>"
+    body = "".join(
+        "<tr>" + "".join(f"<td style='{_CELL}'>{_text(cell)}</td>" for cell in line) + "</tr>"
+        for line in lines
+    )
+    return f"<table style='margin:.3em 0'>{head}{body}</table>"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "–"
+    return html.escape(f"{value:.4g}" if isinstance(value, float) else str(value))
