@@ -53,7 +53,12 @@ __all__ = ["__version__", *_HOME]
 
 def __getattr__(name: str) -> object:
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        try:
+            return getattr(import_module(_HOME[name]), name)
+        except ModuleNotFoundError as error:
+            from neuromanifold.extras import missing_extra
+
+            raise missing_extra(error) or error from None
     raise AttributeError(f"module 'neuromanifold' has no attribute {name!r}")
 
 

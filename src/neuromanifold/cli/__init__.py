@@ -47,7 +47,10 @@ def _sentence(error: Exception) -> tuple[int, str]:
     from cyclopts import CycloptsError
 
     from neuromanifold.errors import NeuromanifoldError
+    from neuromanifold.extras import missing_extra
 
+    if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
+        return MISUSE, str(missing)
     if isinstance(error, CycloptsError | NeuromanifoldError):
         return MISUSE, str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):

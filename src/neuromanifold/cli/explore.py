@@ -1,7 +1,6 @@
 """`neuromanifold explore`: the library as a local web page."""
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -32,11 +31,6 @@ def explore(
 
     Example: neuromanifold explore heads.sqlite a.safetensors b.safetensors
     """
-    missing = [name for name in ("starlette", "uvicorn", "plotly") if find_spec(name) is None]
-    if missing:
-        raise ArgumentError(
-            f"the explorer needs {', '.join(missing)}: pip install 'neuromanifold[explorer]'"
-        )
     from neuromanifold.explorer.serve import serve
 
     if not time_limit > 0:

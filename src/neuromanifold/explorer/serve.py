@@ -11,7 +11,7 @@ from pathlib import Path
 
 from neuromanifold.errors import ArgumentError
 from neuromanifold.explorer.guard import Rules
-from neuromanifold.explorer.server import explorer_app
+from neuromanifold.explorer.server import explorer_app, plotly_file
 from neuromanifold.explorer.session import Session
 
 DEFAULT_PORT = 8642
@@ -68,6 +68,7 @@ def serve(
         raise ArgumentError(
             "a token has at least 16 letters and digits; leave it out for a new one"
         )
+    plotly_file()  # without plotly the page could not draw: say so now
     session = Session(paths)
     bound = _bind(host, port)
     address = Address(host, bound.getsockname()[1], token or secrets.token_hex(16))

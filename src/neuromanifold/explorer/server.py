@@ -5,7 +5,6 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -170,10 +169,7 @@ async def _plotly(_: Request) -> Response:
 
 def plotly_file() -> Path:
     """Where the installed plotly keeps its JavaScript."""
-    package = find_spec("plotly")
-    if package is None or not package.submodule_search_locations:
-        raise ArgumentError("the explorer needs plotly: pip install 'neuromanifold[explorer]'")
-    return Path(package.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
+    return Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 
 
 def _static() -> Path:
