@@ -7,7 +7,8 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Literal, get_args
+from importlib import import_module
+from typing import Any, Literal, get_args
 
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArchitectureError
@@ -105,6 +106,16 @@ class Architecture(Displayed):
                 layer |= {"value": (H, v, d), "output": (H, d_next, v)}
             layers.append(layer)
         return tuple(layers)
+
+    @property
+    def network(self) -> Any:
+        """Its diagram of spaces: the tensors, their function and their symmetries.
+
+        >>> Architecture((4, 2, 3), (2, 2), 3).network.spaces[1].group
+        GL(size=2)
+        """
+        # By name: an architecture lies below all array libraries, its diagram above them.
+        return import_module("neuromanifold.symmetry.families").network(self)
 
     @property
     def name(self) -> str:

@@ -107,7 +107,8 @@ class Twin:
     def jacobian(self, weights: Integers, X: Any) -> Integers:
         """J at one input: a row for each output number, a column for each weight."""
         outputs = self._run(weights, X, directions=True)
-        rows = [out.tangent.reshape(out.value.size, -1) for out in outputs]
+        columns = self._network.columns
+        rows = [out.tangent.reshape(out.value.size, columns) for out in outputs]
         return np.concatenate(rows)
 
     def arguments(self, weights: Integers, X: Any) -> Integers:

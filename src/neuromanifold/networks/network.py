@@ -146,6 +146,9 @@ class Network:
 
     def values(self, weights: Any) -> dict[str, np.ndarray]:
         """Given weights by name: a user's own form or a dictionary, checked and finite."""
+        theirs: Any = getattr(weights, "architecture", self.architecture)
+        if theirs != self.architecture:
+            raise ArgumentError(f"weights of {self.name} were wanted; got those of {theirs.name}")
         named = self.structure.named(weights) if self.structure else weights
         if not isinstance(named, Mapping):
             raise ArgumentError(
