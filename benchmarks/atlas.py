@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from neuromanifold.atlas.computation import run_task
-from neuromanifold.atlas.execution import local_cluster
+from neuromanifold.atlas.local_processes import local_processes
 from neuromanifold.atlas.grid import Grid
 from neuromanifold.atlas.queries import status
 from neuromanifold.atlas.record import Record
@@ -55,7 +55,7 @@ def throughput() -> None:
     for process in processes:
         process.join()
     by_hand = time.perf_counter() - started
-    with tempfile.TemporaryDirectory() as folder, local_cluster(PROCESSES) as cluster:
+    with tempfile.TemporaryDirectory() as folder, local_processes(PROCESSES) as cluster:
         warm_up = [Task(tasks[0].architecture, "logits", seed, tasks[0].prime) for seed in (98, 99)]
         cluster.client.gather([cluster.client.submit(run_task, task) for task in warm_up])
         started = time.perf_counter()
@@ -89,9 +89,7 @@ def resuming() -> None:
         count = filled(path, grid)
         started = time.perf_counter()
         with open_for_writing(path) as store:
-            left = run_sweep(
-                grid, store, survey(grid).tasks, local_cluster, report=lambda _: None
-            ).left
+            left = run_sweep(survey(grid), store, local_processes, report=lambda _: None).left
         seconds = time.perf_counter() - started
     print(f"resuming a finished sweep of {count} tasks ({left} left): {seconds:.1f} s"
           "  (wanted: seconds)")  # fmt: skip

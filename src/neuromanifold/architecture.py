@@ -231,6 +231,8 @@ def _word(field: str, value: object, known: tuple[str, ...]) -> None:
 def _temperature(value: object, attention: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArchitectureError(f"temperature must be a number; got {value!r}")
+    if isinstance(value, int) and abs(value) > LARGEST_SIZE:
+        raise ArchitectureError(f"temperature must be at most {LARGEST_SIZE}")
     if not (math.isfinite(value) and value > 0):
         raise ArchitectureError(f"temperature must be positive and finite; got {value}")
     if attention == "lightning" and value != 1:

@@ -111,7 +111,7 @@ def certifying(sizes: Sizes, inputs: int | None = None) -> Cost:
     rows = N + 8 if inputs is None else inputs
     batch = min(rows, _BATCH)
     held = 2 * min(rows, N) * N + batch * (4 * N + 4 * sizes.activations) + 10 * E * E
-    tracing = 0.05 + 0.03 * sizes.depth * (3 if E else 1)
+    tracing = 0.01 + 0.02 * sizes.depth * (3 if E else 1)
     evaluating = 1e-8 * rows * (N + sizes.activations)
     return _cost(held, tracing + evaluating + 5e-11 * min(rows, N) * N * N + 1e-10 * float(E) ** 3)
 

@@ -40,6 +40,16 @@ def test_a_condition_means_what_python_means(text):
         ("[w for w in widths]", "which conditions do not know"),
         ("heads ** 9 > 1", "which conditions do not know"),
         ("max(ranks, key=len)", "which conditions do not know"),
+        ("10**400 > 1", "which conditions do not know"),
+        ("heads == 1j", "which conditions do not know"),
+        ("heads == b'1'", "which conditions do not know"),
+        ("not " * 1000 + "heads", "longer than 1000 characters"),
+        ("not " * 200 + "heads", "nested more than 50 deep"),
+        ("-" * 990 + "1", ""),
+        ("(" * 300 + "heads" + ")" * 300, ""),
+        (" < ".join(["heads"] * 2000), "longer than 1000 characters"),
+        ("heads == 1\0", "is not an expression"),
+        ("9" * 5000 + " > heads", "longer than 1000 characters"),
     ],
 )
 def test_what_is_no_condition_is_refused(text, sentence):
@@ -48,7 +58,22 @@ def test_what_is_no_condition_is_refused(text, sentence):
     assert sentence in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["widths[7] == 1", "value_ranks > 1", "heads // 0 == 1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "widths[7] == 1",
+        "value_ranks > 1",
+        "heads // 0 == 1",
+        "len((1,) * 1000000000) > 1",
+        "'a' * 1000000000 == skip",
+        "'%1000000000d' % 5 == skip",
+        "widths + widths == ranks",
+        "9" * 400 + " / 3 > 1",
+        "set((set(widths), 1)) == 1",
+        "max(()) > 1",
+        "heads in 3",
+    ],
+)
 def test_a_condition_without_a_value_says_so(text):
     with pytest.raises(ArgumentError, match="cannot be evaluated"):
         parse_condition(text, VALUES).holds(VALUES)

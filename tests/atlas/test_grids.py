@@ -7,7 +7,16 @@ import pytest
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.grid import Grid, load_grid
-from neuromanifold.atlas.tasks import batches, expected_seconds, largest_primes, survey, tasks_of
+from neuromanifold.atlas.store import open_for_writing
+from neuromanifold.atlas.sweep import run_sweep
+from neuromanifold.atlas.tasks import (
+    batches,
+    count_text,
+    expected_seconds,
+    largest_primes,
+    survey,
+    tasks_of,
+)
 from neuromanifold.errors import ArgumentError, FileFormatError
 
 SHIPPED = sorted((Path(__file__).parents[2] / "grids").glob("*.toml"))
@@ -137,6 +146,20 @@ def test_a_sample_larger_than_the_grid_is_the_grid():
         ({}, {"readouts": ["loss"]}, "readouts must be some of"),
         ({}, {"readouts": []}, "readouts must be some of"),
         ({}, {"max_parameters": "many"}, "max_parameters must be a whole number"),
+        ({}, {"readouts": 3}, "readouts must be some of"),
+        ({}, {"readouts": [["logits"]]}, "readouts must be some of"),
+        ({}, {"where": 5}, "where must be a condition as text"),
+        ({}, {"seeds": 10**30}, "seeds must be at most"),
+        ({}, {"primes": 10**6}, "primes must be at most 100"),
+        ({"depth": 10**9}, {}, "depth must be at most 1000"),
+        ({"depth": "1..1000000000"}, {}, "depth must be at most 1000"),
+        ({"widths": [["1..1000000000"]]}, {}, "more than 1001 sizes"),
+        ({"widths": [[1, 1]] * 2000}, {}, "more than 1000"),
+        ({"heads": "1.." + "9" * 40}, {}, "a range like '1..4'"),
+        ({"tokens": [2, [3]]}, {}, "tokens must be a whole number"),
+        ({"attention": [["softmax"]]}, {}, "attention must be some of"),
+        ({"heads": 1 << 20000}, {}, "heads must be at most 1000000000000"),
+        ({}, {"sample": 1 << 20000}, "sample must be at most"),
     ],
 )
 def test_a_grid_that_is_wrong_is_one_sentence(architecture, tasks, sentence):
@@ -144,6 +167,34 @@ def test_a_grid_that_is_wrong_is_one_sentence(architecture, tasks, sentence):
         survey(grid(architecture, **tasks))
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_combinations_are_counted_and_not_walked_through():
+    huge = {"depth": "1..1000", "widths": {"each": "1..1000000000"}, "ranks": {"each": "1..9"}}
+    counted = grid(huge, sample=3)
+    assert counted.combinations == sum(10 ** (9 * (l + 1)) * 9**l for l in range(1, 1001))
+    assert [a.depth for a in counted.architectures()] == [1, 2, 3]
+    assert count_text(10**9) == "1000000000"
+    assert count_text(10**5000) == "more than 10^4999"
+    assert len(survey(grid({"heads": "1..1000000000"}, sample=5)).networks) == 5
+
+
+def test_a_sample_of_nothing_gives_up():
+    nothing = grid({"heads": "1..1000000000"}, sample=10**9, where="tokens > 5")
+    with pytest.raises(ArgumentError, match="contains no architecture"):
+        survey(nothing)
+
+
+def test_a_grid_is_walked_once_in_a_sweep(tmp_path, monkeypatch):
+    walks = []
+    examine = Grid.examine
+    monkeypatch.setattr(Grid, "examine", lambda self: walks.append(self) or examine(self))
+    plan = survey(grid({"heads": [1, 2]}, seeds=2))
+    with open_for_writing(tmp_path / "a.sqlite") as store:
+        with pytest.raises(ZeroDivisionError):
+            run_sweep(plan, store, lambda: 1 / 0, report=lambda _: None)
+        assert store.sweeps()[0].tasks == plan.tasks == len(list(plan)) == 4
+    assert len(walks) == 1
 
 
 def test_a_grid_needs_widths_ranks_and_tokens():
@@ -158,6 +209,10 @@ def test_a_file_that_is_no_grid_is_refused(tmp_path):
     path.write_text("[architecture")
     with pytest.raises(FileFormatError, match="is not valid TOML"):
         load_grid(path)
+    for text in ("a = " + "[" * 5000 + "]" * 5000, "a = " + "9" * 5000, "#" + "x" * 2**20):
+        path.write_text(text)
+        with pytest.raises(FileFormatError):
+            load_grid(path)
     path.write_text("[architectures]\n")
     with pytest.raises(ArgumentError, match=r"g\.toml: unknown field 'architectures'"):
         load_grid(path)
@@ -173,7 +228,7 @@ def test_shipped_grids_are_of_a_size_for_minutes(path):
 
 def test_batches_hold_every_task_once_and_tasks_of_similar_cost():
     sweep = grid(
-        {"depth": "1..3", "widths": {"each": "1..6"}, "ranks": {"equal": "1..2"}}, sample=300
+        {"depth": "1..3", "widths": {"each": "1..24"}, "ranks": {"equal": "1..2"}}, sample=300
     )
     cut = list(batches(tasks_of(sweep)))
     tasks = [task for batch in cut for task in batch]

@@ -1,45 +1,66 @@
 """What a field of an architecture ranges over in a grid: ranges, lists, and sizes layer by layer.
 
-A choice has a `count` and can be `pick`ed by its number, so that a grid of any size is walked
-through, or sampled from, without being held in memory.
+A choice has a `count` and can be `pick`ed by its number, so that combinations are counted by
+arithmetic, and a range stays the two numbers it was written as.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import Any, get_args
 
-from neuromanifold.architecture import Attention, Mask, Skip
+from neuromanifold.architecture import LARGEST_SIZE, Attention, Mask, Skip
 from neuromanifold.errors import ArgumentError
 
-_RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)(?:\s+step\s+(-?\d+))?\s*")
+_RANGE = re.compile(r"\s*(-?\d{1,13})\s*\.\.\s*(-?\d{1,13})(?:\s+step\s+(-?\d{1,13}))?\s*")
 
 REPEATED = object()
 """Stands for a value that was given before."""
+
+LARGEST_DEPTH = 1000
+_ALTERNATIVES = 1000
+"""The most alternatives of a field: each is compared with those before it."""
 
 _WORDS = {"attention": Attention, "skip": Skip, "mask": Mask}
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The values of a field that is one number or word, or whole lists of sizes."""
+    """The values of a field that is one number or word."""
 
-    values: tuple[Any, ...]
+    values: Sequence[Any]
 
     def count(self, size: int) -> int:
-        """How many values there are for a list of this size: explicit lists must fit."""
-        return len(self._fitting(size))
+        """How many values there are."""
+        return len(self.values)
 
     def pick(self, index: int, size: int) -> Any:
         """The value with this number."""
-        return self._fitting(size)[index]
+        return self.values[index]
 
     def contains(self, value: Any) -> bool:
         """Whether this is one of the values."""
         return value in self.values
 
-    def _fitting(self, size: int) -> list[Any]:
-        return [v for v in self.values if not isinstance(v, tuple) or len(v) == size]
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One list of sizes that is written out, or None, which stands for no list."""
+
+    sizes: tuple[int, ...] | None
+
+    def count(self, size: int) -> int:
+        """One, if the list is of this size."""
+        return int(self.sizes is None or len(self.sizes) == size)
+
+    def pick(self, index: int, size: int) -> tuple[int, ...] | None:
+        """The list."""
+        return self.sizes
+
+    def contains(self, value: Any) -> bool:
+        """Whether this is the list."""
+        return value == self.sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +72,7 @@ class PerLayer:
         equal: whether all layers have the same size.
     """
 
-    values: tuple[int, ...]
+    values: Sequence[int]
     equal: bool
 
     def count(self, size: int) -> int:
@@ -72,14 +93,14 @@ class PerLayer:
         """Whether this is one of the lists."""
         if not isinstance(value, tuple) or (self.equal and len(set(value)) > 1):
             return False
-        return set(value) <= set(self.values)
+        return all(size in self.values for size in value)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Several alternatives, one after the other."""
 
-    alternatives: tuple[Listed | PerLayer, ...]
+    alternatives: tuple[Listed | Written | PerLayer, ...]
 
     def count(self, size: int) -> int:
         """How many values there are for a list of this size."""
@@ -102,15 +123,13 @@ class Choice:
     def list_sizes(self) -> set[int]:
         """The sizes of the lists that are written out."""
         return {
-            len(value)
+            len(alternative.sizes)
             for alternative in self.alternatives
-            if isinstance(alternative, Listed)
-            for value in alternative.values
-            if isinstance(value, tuple)
+            if isinstance(alternative, Written) and alternative.sizes is not None
         }
 
 
-def numbers(field: str, value: object) -> tuple[int, ...]:
+def numbers(field: str, value: object) -> Sequence[int]:
     """The whole numbers that `3`, `[1, 2, 4]`, `"1..4"` or `"1..9 step 2"` stands for."""
     if isinstance(value, str):
         return _range(field, value)
@@ -119,22 +138,27 @@ def numbers(field: str, value: object) -> tuple[int, ...]:
         if isinstance(number, bool) or not isinstance(number, int):
             raise ArgumentError(
                 f"{field} must be a whole number, a list of them, or a range like '1..4'; "
-                f"got {number!r}"
+                f"got {shortened(number)}"
             )
+        if abs(number) > LARGEST_SIZE:
+            raise ArgumentError(f"{field} must be at most {LARGEST_SIZE}; got a larger number")
     return _distinct(field, found, value)
 
 
-def _range(field: str, text: str) -> tuple[int, ...]:
+def _range(field: str, text: str) -> range:
     match = _RANGE.fullmatch(text)
     if match is None:
         raise ArgumentError(
             f"{field} must be a whole number, a list of them, or a range like '1..4' or "
-            f"'1..9 step 2'; got {text!r}"
+            f"'1..9 step 2'; got {shortened(text)}"
         )
     first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
     if step < 1:
         raise ArgumentError(f"the step of {field} must be at least 1; got {text!r}")
-    return _distinct(field, range(first, last + 1, step), text)
+    found = range(first, last + 1, step)
+    if not found:
+        raise ArgumentError(f"{field} = {text!r} is empty; give it at least one value")
+    return found
 
 
 def scalar_choice(field: str, value: object) -> Choice:
@@ -148,7 +172,9 @@ def word_choice(field: str, value: object) -> Choice:
     known = get_args(_WORDS[field])
     for word in found:
         if word not in known:
-            raise ArgumentError(f"{field} must be some of {', '.join(known)}; got {word!r}")
+            raise ArgumentError(
+                f"{field} must be some of {', '.join(known)}; got {shortened(word)}"
+            )
     return Choice((Listed(_distinct(field, found, value)),))
 
 
@@ -157,7 +183,11 @@ def real_choice(field: str, value: object) -> Choice:
     found = _items(value)
     for number in found:
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise ArgumentError(f"{field} must be a number or a list of them; got {number!r}")
+            raise ArgumentError(
+                f"{field} must be a number or a list of them; got {shortened(number)}"
+            )
+    if max(map(abs, found), default=0) > LARGEST_SIZE:
+        raise ArgumentError(f"{field} must be at most {LARGEST_SIZE}; got a larger number")
     return Choice((Listed(_distinct(field, found, value)),))
 
 
@@ -171,34 +201,45 @@ def layer_choice(field: str, value: object) -> Choice:
     items = _items(value)
     flat = bool(items) and all(isinstance(item, int) for item in items)
     alternatives = [value] if flat else items
-    _distinct(field, [repr(alternative) for alternative in alternatives], value)
+    if not alternatives:
+        raise ArgumentError(f"{field} = {value!r} is empty; give it at least one value")
+    if len(alternatives) > _ALTERNATIVES:
+        raise ArgumentError(
+            f"{field} has {len(alternatives)} alternatives, more than {_ALTERNATIVES}; describe "
+            "them by ranges, or make several grids"
+        )
     return Choice(tuple(_layer_alternative(field, alternative) for alternative in alternatives))
 
 
-def _layer_alternative(field: str, value: object) -> Listed | PerLayer:
+def _layer_alternative(field: str, value: object) -> Written | PerLayer:
     if value == "none" and field == "value_ranks":
-        return Listed((None,))
+        return Written(None)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return Listed((tuple(size for item in value for size in numbers(field, item)),))
+        parts = [numbers(field, item) for item in value]
+        if sum(map(len, parts)) > LARGEST_DEPTH + 1:
+            raise ArgumentError(
+                f"a list of {field} has more than {LARGEST_DEPTH + 1} sizes; give a shorter one"
+            )
+        return Written(tuple(size for part in parts for size in part))
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("each", "equal"):
         ((kind, values),) = value.items()
         return PerLayer(numbers(f"{field}.{kind}", values), kind == "equal")
     raise ArgumentError(
         f"{field} has one size a layer: give a list like [3, 3, 3], a list of such lists, "
         f"{{ each = '1..3' }} for all combinations or {{ equal = '1..3' }} for the same size in "
-        f"all layers; got {value!r}"
+        f"all layers; got {shortened(value)}"
     )
 
 
-def _items(value: object) -> list[Any]:
+def _items(value: object) -> Sequence[Any]:
     """The entries of a list, or the one value itself."""
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return list(value)
+        return value
     return [value]
 
 
-def _distinct(field: str, values: Iterable[Any], written: object) -> tuple[Any, ...]:
+def _distinct(field: str, values: Sequence[Any], written: object) -> tuple[Any, ...]:
     distinct = tuple(dict.fromkeys(values))
     if not distinct:
-        raise ArgumentError(f"{field} = {written!r} is empty; give it at least one value")
+        raise ArgumentError(f"{field} = {shortened(written)} is empty; give it at least one value")
     return distinct

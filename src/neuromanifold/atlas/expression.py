@@ -6,11 +6,17 @@ else can compare numbers and do nothing more.
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import Any
 
 from neuromanifold.errors import ArgumentError
+
+_LONGEST = 1000
+"""Characters of a condition: what it can multiply from its numbers then stays small too."""
+_DEEPEST = 50
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "all": all,
@@ -66,7 +72,7 @@ class Condition:
         """Whether the condition holds for these values of its names."""
         try:
             return bool(_value(self.tree, values))
-        except (TypeError, IndexError, ZeroDivisionError, ValueError) as error:
+        except (TypeError, LookupError, ArithmeticError, ValueError) as error:
             raise ArgumentError(
                 f"the condition {self.text!r} cannot be evaluated: {error}; "
                 "guard it, for instance with `depth == 2 and …`"
@@ -75,15 +81,27 @@ class Condition:
 
 def parse_condition(text: str, names: Collection[str]) -> Condition:
     """Parse a condition on the given names; what it may not contain is refused with a sentence."""
+    if len(text) > _LONGEST:
+        raise ArgumentError(
+            f"the condition {shortened(text)} is longer than {_LONGEST} characters; shorten it"
+        )
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise ArgumentError(f"the condition {text!r} is not an expression: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise ArgumentError(f"the condition {shortened(text)} is not an expression") from None
     _check(tree, text, names)
     return Condition(text, tree)
 
 
-def _check(node: ast.AST, text: str, names: Collection[str]) -> None:
+def _check(node: ast.AST, text: str, names: Collection[str], depth: int = 0) -> None:
+    if depth > _DEEPEST:
+        raise ArgumentError(
+            f"the condition {shortened(text)} is nested more than {_DEEPEST} deep; simplify it"
+        )
     match node:
         case ast.Name(id=name) if name not in names:
             raise ArgumentError(
@@ -106,7 +124,7 @@ def _check(node: ast.AST, text: str, names: Collection[str]) -> None:
             parts = [value, *(end for end in (lower, upper) if end is not None)]
         case ast.Subscript(value=value, slice=index):
             parts = [value, index]
-        case ast.Name() | ast.Constant():
+        case ast.Name() | ast.Constant(value=bool() | int() | float() | str() | None):
             parts = []
         case _:
             raise ArgumentError(
@@ -115,7 +133,7 @@ def _check(node: ast.AST, text: str, names: Collection[str]) -> None:
                 f"{', '.join(_FUNCTIONS)}"
             )
     for part in parts:
-        _check(part, text, names)
+        _check(part, text, names, depth + 1)
 
 
 def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
@@ -136,7 +154,10 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
                 for op, x, y in zip(ops, operands, operands[1:], strict=False)
             )
         case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_value(left, values), _value(right, values))
+            numbers = _value(left, values), _value(right, values)
+            if not all(isinstance(number, int | float) for number in numbers):
+                raise TypeError("+ - * // / % are for numbers")
+            return _BINARY[type(op)](*numbers)
         case ast.UnaryOp(op=op, operand=operand):
             return _UNARY[type(op)](_value(operand, values))
         case ast.Call(func=ast.Name(id=name), args=arguments):

@@ -3,15 +3,19 @@
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import cached_property
+from itertools import accumulate, count
 from math import prod
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, Literal
 
 from neuromanifold.architecture import READOUTS, Architecture, Readout
 from neuromanifold.atlas.choices import (
+    LARGEST_DEPTH,
     REPEATED,
     Choice,
     layer_choice,
@@ -44,12 +48,15 @@ _TASK_FIELDS = (
     "sample",
     "sample_seed",
 )
-_TRIES_PER_SAMPLE = 1000
+_TRIES, _TRIES_PER_SAMPLE = 50_000, 1000
+"""A sample is given up after so many draws, and so many more for each architecture it found."""
+
+_LARGEST_FILE = 2**20
 
 Dropped = Literal["repeated", "no network", "filtered out", "too many parameters"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grid:
     """A sweep over architectures.
 
@@ -93,14 +100,15 @@ class Grid:
         }
         tasks = _table(data, "tasks")
         _known("[tasks]", tasks, _TASK_FIELDS)
+        task_fields = _task_fields(tasks)
         return cls(
-            name=str(data.get("name", name)),
+            name=str(data.get("name", name))[:100],
             depths=_depths(fields.get("depth"), choices),
             fields=tuple(choices.items()),
             source=json.dumps(
-                {"architecture": fields, "tasks": tasks}, sort_keys=True, default=list
+                {"architecture": fields, "tasks": tasks}, sort_keys=True, default=str
             ),
-            **_task_fields(tasks),
+            **task_fields,
         )
 
     @property
@@ -110,61 +118,66 @@ class Grid:
 
     @property
     def combinations(self) -> int:
-        """How many combinations of values there are, before any is dropped."""
-        return sum(self._combinations(depth) for depth in self.depths)
+        """How many combinations of values there are, before any is dropped: arithmetic."""
+        return self._starts[-1]
 
-    def _combinations(self, depth: int) -> int:
-        return prod(choice.count(_size(field, depth)) for field, choice in self.fields)
+    @cached_property
+    def _counts(self) -> list[list[int]]:
+        """For every depth how many values each field has."""
+        return [
+            [choice.count(_size(field, depth)) for field, choice in self.fields]
+            for depth in self.depths
+        ]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The number of the first combination of every depth, and of all combinations."""
+        return list(accumulate(map(prod, self._counts), initial=0))
 
     def candidate(self, index: int) -> dict[str, Any]:
         """The combination with this number, as fields of an architecture."""
-        for depth in self.depths:
-            if index < self._combinations(depth):
-                break
-            index -= self._combinations(depth)
-        else:
-            raise IndexError(index)
+        place = bisect_right(self._starts, index) - 1
+        index -= self._starts[place]
         values = {}
-        for field, choice in reversed(self.fields):
-            size = _size(field, depth)
-            index, digit = divmod(index, choice.count(size))
-            values[field] = choice.pick(digit, size)
+        for (field, choice), many in zip(
+            reversed(self.fields), reversed(self._counts[place]), strict=True
+        ):
+            index, digit = divmod(index, many)
+            values[field] = choice.pick(digit, _size(field, self.depths[place]))
         return values
 
     def examine(self) -> Iterator[Architecture | Dropped]:
         """Every combination that the sweep looks at: an architecture, or why it is none of it."""
         if self.sample is None:
-            yield from (self._judge(index) for index in range(self.combinations))
+            yield from map(self._judge, range(self.combinations))
             return
         found = 0
-        for index in self._random_order(self.sample * _TRIES_PER_SAMPLE):
+        for draw, index in self._random_order():
             judged = self._judge(index)
             found += isinstance(judged, Architecture)
             yield judged
-            if found == self.sample:
+            if found == self.sample or draw > _TRIES + _TRIES_PER_SAMPLE * found:
                 return
 
-    def _random_order(self, tries: int) -> Iterator[int]:
-        """Numbers of different combinations, at most `tries` draws, each depth in turn.
+    def _random_order(self) -> Iterator[tuple[int, int]]:
+        """Draws with the numbers of different combinations, each depth in turn.
 
         All depths get their share, though nearly all combinations have the largest. The stream of
         draws is ours: library generators change between versions, and the same grid must stay the
         same sweep. A draw of 256 bits makes the bias of the remainder negligible.
         """
-        counts = [self._combinations(depth) for depth in self.depths]
-        starts = list(accumulate(counts, initial=0))
-        drawn: set[int] = set()
-        for draw in range(tries):
-            turn = draw % len(counts)
-            if counts[turn] == 0:
-                continue
-            digest = hashlib.sha256(f"atlas sample {self.sample_seed} {draw}".encode()).digest()
-            index = starts[turn] + int.from_bytes(digest) % counts[turn]
-            if index not in drawn:
-                drawn.add(index)
-                yield index
+        starts, drawn = self._starts, set[int]()
+        for draw in count():
             if len(drawn) == starts[-1]:
                 return
+            first, end = starts[draw % len(self.depths) :][:2]
+            if first == end:
+                continue
+            digest = hashlib.sha256(f"atlas sample {self.sample_seed} {draw}".encode()).digest()
+            index = first + int.from_bytes(digest) % (end - first)
+            if index not in drawn:
+                drawn.add(index)
+                yield draw, index
 
     def architectures(self) -> Iterator[Architecture]:
         """The architectures of the sweep, one at a time."""
@@ -190,9 +203,11 @@ def load_grid(path: str | Path) -> Grid:
     path = Path(path)
     if not path.is_file():
         raise FileFormatError(f"{path} is not a file; give a grid (TOML)")
+    if path.stat().st_size > _LARGEST_FILE:
+        raise FileFormatError(f"{path} is larger than a grid can be; describe it by ranges")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # among the first, too many digits
         raise FileFormatError(f"{path} is not valid TOML: {error}") from None
     try:
         return Grid.from_dict(data, path.stem)
@@ -214,7 +229,7 @@ def _size(field: str, depth: int) -> int:
 def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     table = data.get(key, {})
     if not isinstance(table, Mapping):
-        raise ArgumentError(f"{key} must be a table of fields; got {table!r}")
+        raise ArgumentError(f"{key} must be a table of fields; got {shortened(table)}")
     return table
 
 
@@ -222,7 +237,7 @@ def _known(where: str, data: Mapping[str, Any], known: tuple[str, ...]) -> None:
     unknown = [key for key in data if key not in known]
     if unknown:
         raise ArgumentError(
-            f"unknown field {unknown[0]!r} in {where}; the fields are {', '.join(known)}"
+            f"unknown field {shortened(unknown[0])} in {where}; the fields are {', '.join(known)}"
         )
 
 
@@ -230,35 +245,57 @@ def _depths(given: object, choices: Mapping[str, Choice]) -> tuple[int, ...]:
     """The depths given, or those of the lists that are written out, or one layer."""
     lists = {size - (field == "widths") for field in choices for size in choices[field].list_sizes}
     depths = tuple(sorted(lists)) or (1,) if given is None else numbers("depth", given)
-    if min(depths) < 1:
-        raise ArgumentError(f"depth must be at least 1; got {min(depths)}")
+    # A range is not walked through: it is monotone.
+    ends = (depths[0], depths[-1]) if isinstance(depths, range) else depths
+    if min(ends) < 1:
+        raise ArgumentError(f"depth must be at least 1; got {shortened(min(ends))}")
+    if max(ends) > LARGEST_DEPTH:
+        raise ArgumentError(f"depth must be at most {LARGEST_DEPTH}; got {shortened(max(ends))}")
     astray = sorted(lists - set(depths))
     if astray:
         raise ArgumentError(
             f"a list is written out for {astray[0]} layers, which is none of the depths "
             f"{list(depths)}; mend the list or the depth"
         )
-    return depths
+    return tuple(depths)
 
 
 def _task_fields(tasks: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for field in ("seeds", "primes", "max_parameters", "sample", "sample_seed"):
+    for field, (least, most) in _WHOLE.items():
         if field in tasks:
-            found[field] = _whole(field, tasks[field], 0 if field == "sample_seed" else 1)
+            found[field] = _whole(field, tasks[field], least, most)
     if "where" in tasks:
-        found["where"] = parse_condition(str(tasks["where"]), (*_READERS, "depth", "parameters"))
+        given = tasks["where"]
+        if not isinstance(given, str):
+            raise ArgumentError(f"where must be a condition as text; got {shortened(given)}")
+        found["where"] = parse_condition(given, (*_READERS, "depth", "parameters"))
     if "readouts" in tasks:
         given = tasks["readouts"]
-        readouts = tuple(dict.fromkeys([given] if isinstance(given, str) else given))
-        unknown = [readout for readout in readouts if readout not in READOUTS]
-        if unknown or not readouts:
-            raise ArgumentError(f"readouts must be some of {', '.join(READOUTS)}; got {given!r}")
-        found["readouts"] = readouts
+        listed = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+        if not listed or any(readout not in READOUTS for readout in listed):
+            raise ArgumentError(
+                f"readouts must be some of {', '.join(READOUTS)}; got {shortened(given)}"
+            )
+        found["readouts"] = tuple(dict.fromkeys(listed))
     return found
 
 
-def _whole(field: str, value: object, least: int) -> int:
+_WHOLE = {
+    "seeds": (1, 10**9),
+    "primes": (1, 100),
+    "max_parameters": (1, 10**15),
+    "sample": (1, 10**9),
+    "sample_seed": (0, 10**15),
+}
+"""The fields of [tasks] that are whole numbers, and between what."""
+
+
+def _whole(field: str, value: object, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ArgumentError(f"{field} must be a whole number of at least {least}; got {value!r}")
+        raise ArgumentError(
+            f"{field} must be a whole number of at least {least}; got {shortened(value)}"
+        )
+    if value > most:
+        raise ArgumentError(f"{field} must be at most {most}; got a larger number")
     return value

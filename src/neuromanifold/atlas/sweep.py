@@ -6,10 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from neuromanifold.atlas.grid import Grid
 from neuromanifold.atlas.record import Record
 from neuromanifold.atlas.store import Store
-from neuromanifold.atlas.tasks import batches, tasks_of
+from neuromanifold.atlas.tasks import Survey, batches
 
 if TYPE_CHECKING:
     from neuromanifold.atlas.execution import Cluster
@@ -35,9 +34,8 @@ class Progress:
 
 
 def run_sweep(
-    grid: Grid,
+    survey: Survey,
     store: Store,
-    tasks: int,
     cluster: Callable[[], AbstractContextManager["Cluster"]],
     *,
     time_limit: float | None = None,
@@ -47,19 +45,19 @@ def run_sweep(
     """Compute and store every task of the grid that has no record yet.
 
     Args:
-        grid: what to sweep.
+        survey: the grid, walked through.
         store: open for writing.
-        tasks: the number of the grid's tasks, from its survey.
         cluster: opens the cluster; not called when nothing is left.
         time_limit: seconds for each task.
         retry: also do again what failed before.
         report: called at the beginning and after every batch.
     """
-    left = sum(1 for _ in store.missing(tasks_of(grid), retry=retry))
-    store.begin_sweep(grid, tasks, tasks - left)
-    progress = Progress(tasks, left, 0, 0, 0.0)
+    grid, tasks = survey.grid, survey.tasks
+    missing = list(store.missing(survey, retry=retry))
+    store.begin_sweep(grid, tasks, tasks - len(missing))
+    progress = Progress(tasks, len(missing), 0, 0, 0.0)
     report(progress)
-    if not left:
+    if not missing:
         return progress
     from neuromanifold.atlas.execution import execute
 
@@ -79,6 +77,5 @@ def run_sweep(
             )
             report(progress)
 
-        missing = store.missing(tasks_of(grid), retry=retry)
         execute(opened, batches(missing), time_limit, finished)
     return progress

@@ -8,6 +8,7 @@ from itertools import islice
 
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.atlas.grid import Dropped, Grid
+from neuromanifold.cost import Cost, certifying, sizes_of
 from neuromanifold.errors import ArgumentError
 
 BATCH_SECONDS = 1.0
@@ -36,66 +37,85 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a grid comes to before anything is computed.
+    """A grid walked through, once, before anything is computed.
 
     Attributes:
-        architectures: how many architectures it covers.
-        tasks: how many certificates.
+        grid: the grid.
+        networks: the architectures it covers.
         dropped: how many combinations were dropped, by reason.
-        seconds: roughly how long the certificates take, one after the other.
+        cost: memory of the largest certificate, and roughly the time of all, one after the other.
     """
 
-    architectures: int
-    tasks: int
+    grid: Grid
+    networks: tuple[Architecture, ...]
     dropped: dict[Dropped, int]
-    seconds: float
+    cost: Cost
+
+    @property
+    def architectures(self) -> int:
+        """How many architectures there are."""
+        return len(self.networks)
+
+    @property
+    def tasks(self) -> int:
+        """How many certificates."""
+        return self.architectures * tasks_each(self.grid)
+
+    def __iter__(self) -> Iterator[Task]:
+        """All tasks, those of one architecture together."""
+        return _tasks(self.grid, self.networks)
+
+
+def tasks_each(grid: Grid) -> int:
+    """How many tasks an architecture has."""
+    return len(grid.readouts) * grid.seeds * grid.primes
 
 
 def tasks_of(grid: Grid) -> Iterator[Task]:
     """All tasks of a grid, those of one architecture together."""
+    return _tasks(grid, grid.architectures())
+
+
+def _tasks(grid: Grid, architectures: Iterable[Architecture]) -> Iterator[Task]:
     primes = largest_primes(grid.primes)
-    for architecture in grid.architectures():
-        yield from _tasks(grid, architecture, primes)
-
-
-def _tasks(grid: Grid, architecture: Architecture, primes: list[int]) -> Iterator[Task]:
-    for readout in grid.readouts:
-        for prime in primes:
-            for seed in range(grid.seeds):
-                yield Task(architecture, readout, seed, prime)
+    for architecture in architectures:
+        for readout in grid.readouts:
+            for prime in primes:
+                for seed in range(grid.seeds):
+                    yield Task(architecture, readout, seed, prime)
 
 
 def survey(grid: Grid) -> Survey:
-    """Count the tasks of a grid; a grid without any architecture is refused."""
+    """Walk through a grid; one without any architecture is refused."""
     dropped: Counter[Dropped] = Counter()
-    architectures, seconds = 0, 0.0
-    each = len(grid.readouts) * grid.seeds * grid.primes
+    architectures: list[Architecture] = []
+    cost = Cost(0, 0)
     for judged in grid.examine():
         if isinstance(judged, Architecture):
-            architectures += 1
-            seconds += each * expected_seconds(judged)
+            architectures.append(judged)
+            cost += certifying(sizes_of(judged))
         else:
             dropped[judged] += 1
     if not architectures:
         reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
         raise ArgumentError(
-            f"the grid {grid.name} contains no architecture: of its {grid.combinations} "
-            f"combinations {reasons or 'none was looked at'}; widen its values or its filter"
+            f"the grid {grid.name} contains no architecture: of its "
+            f"{count_text(grid.combinations)} combinations {reasons or 'none was looked at'}; "
+            "widen its values or its filter"
         )
-    return Survey(architectures, architectures * each, dict(dropped), seconds)
+    return Survey(grid, tuple(architectures), dict(dropped), tasks_each(grid) * cost)
 
 
 def expected_seconds(architecture: Architecture) -> float:
-    """Roughly how long one certificate takes on one core.
+    """Roughly how long one certificate takes on one core."""
+    return certifying(sizes_of(architecture)).seconds
 
-    Tracing the network grows with its layers, with softmax several times as much; evaluating N ≈
-    parameters rows of length N, and their rank, grow as N² and N³. The constants were measured on
-    one machine; only the order of magnitude matters.
-    """
-    N = architecture.parameters
-    tracing = 0.02 * architecture.depth * (4 if architecture.attention == "softmax" else 1)
-    evaluating = 4e-7 * N**2 * (1 + architecture.tokens / 4) * architecture.depth
-    return 0.01 + tracing + evaluating + 2e-10 * N**3
+
+def count_text(count: int) -> str:
+    """A count as it can be read: digits, or the power of ten below it."""
+    if count < 10**12:
+        return str(count)
+    return f"more than 10^{math.floor(count.bit_length() * math.log10(2)) - 1}"
 
 
 def batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:

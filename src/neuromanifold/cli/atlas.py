@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import Json
 from neuromanifold.cli.output import columns as aligned
-from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cli.output import print_json, print_lines, say
+from neuromanifold.cost import Cost, duration_text
 from neuromanifold.errors import ArgumentError
 
 if TYPE_CHECKING:
     from neuromanifold.atlas.execution import Cluster
     from neuromanifold.atlas.grid import Grid
     from neuromanifold.atlas.sweep import Progress
+    from neuromanifold.atlas.tasks import Survey
 
 Atlas = Annotated[Path, Parameter(help="an atlas file")]
 Where = Annotated[str | None, Parameter(help="a condition, e.g. 'heads > 1 and depth == 2'")]
@@ -44,6 +47,7 @@ def run(
     limit: Annotated[int, Parameter(help="more tasks than this need --yes")] = 10_000,
     yes: Annotated[bool, Parameter(negative="", help="however many tasks there are")] = False,
     retry: Annotated[bool, Parameter(negative="", help="do again what failed before")] = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> int:
     """Certify every architecture of a grid; the same command again goes on where it stopped.
@@ -55,13 +59,12 @@ def run(
     from neuromanifold.atlas.sweep import run_sweep
 
     read = load_grid(grid)
-    tasks = _survey(read, None if yes else limit)
+    plan = _survey(read, None if yes else limit, limits, 1 if scheduler else _cores(workers))
     try:
         with open_for_writing(out) as store:
             done = run_sweep(
-                read,
+                plan,
                 store,
-                tasks,
                 _cluster(scheduler, workers),
                 time_limit=_positive(time_limit),
                 retry=retry,
@@ -75,8 +78,8 @@ def run(
         print_json({"file": str(out), "grid": read.name, **asdict(done)})
     else:
         print_lines(
-            f"{out}: all {tasks} tasks of {read.name} are done; {done.computed} were computed now "
-            f"in {_duration(done.seconds)}, of which {done.failed} failed"
+            f"{out}: all {plan.tasks} tasks of {read.name} are done; {done.computed} were computed "
+            f"now in {duration_text(done.seconds)}, of which {done.failed} failed"
         )
     return 0
 
@@ -220,23 +223,45 @@ def export(
         print_lines(*(f"{path}: {rows} rows" for path, rows in written.items()))
 
 
-def _survey(grid: "Grid", limit: int | None) -> int:
-    """Say what is about to be done, and how many tasks it is; more than the limit is refused."""
-    from neuromanifold.atlas.tasks import survey
+_COMBINATIONS = 1_000_000
+"""So many combinations are looked through in about a minute; more need --yes."""
 
-    plan = survey(grid)
-    cores = len(os.sched_getaffinity(0))
+
+def _survey(grid: "Grid", limit: int | None, limits: LimitOptions, workers: int) -> "Survey":
+    """Say what is about to be done; more than the limits is refused."""
+    from neuromanifold.atlas.tasks import count_text, survey, tasks_each
+
+    looks = grid.combinations if grid.sample is None else min(grid.sample, grid.combinations)
+    if limit is not None and looks > _COMBINATIONS:
+        raise ArgumentError(
+            f"the grid {grid.name} has {count_text(looks)} combinations, more than "
+            f"{_COMBINATIONS}: say --yes to look through them all, or take a sample of the grid"
+        )
+    # An architecture and a task of it take a few hundred bytes each.
+    with limits.spend(
+        Cost(500 * looks * tasks_each(grid), 4e-5 * looks), "looking through the grid"
+    ):
+        plan = survey(grid)
     dropped = "".join(f"; {count} combinations {why}" for why, count in plan.dropped.items())
-    sys.stderr.write(
+    seconds = plan.cost.seconds / workers
+    say(
         f"{grid.name}: {plan.tasks} tasks for {plan.architectures} architectures{dropped}; "
-        f"roughly {_duration(plan.seconds / cores)} on {cores} cores\n"
+        f"roughly {duration_text(seconds)} on {workers} cores"
     )
     if limit is not None and plan.tasks > limit:
         raise ArgumentError(
             f"{plan.tasks} tasks are more than the limit of {limit}; "
             "say --yes to run them all, or sample the grid"
         )
-    return plan.tasks
+    limits.limits.check(
+        Cost(plan.cost.bytes * workers, 0),
+        f"the largest network of {grid.name} in {workers} workers",
+    )
+    return plan
+
+
+def _cores(workers: int | None) -> int:
+    return len(os.sched_getaffinity(0)) if workers is None else workers
 
 
 def _cluster(
@@ -262,30 +287,22 @@ def _positive(seconds: float) -> float:
 
 
 def _progress_lines() -> Callable[["Progress"], None]:
-    """Report progress on stderr, on a terminal only and at most once a second."""
-    said = float("-inf")
+    """Report progress on stderr: every second on a terminal, elsewhere at growing distances."""
+    started = said = time.monotonic()
 
     def report(progress: "Progress") -> None:
         nonlocal said
         now = time.monotonic()
-        if not sys.stderr.isatty() or (progress.left and now - said < 1):
+        pause = 1.0 if sys.stderr.isatty() else max(3.0, (now - started) / 2)
+        if now - said < pause or not progress.computed:
             return
         said = now
-        done = progress.tasks - progress.left
-        line = f"{done} of {progress.tasks} done"
+        line = f"{progress.tasks - progress.left} of {progress.tasks} done"
         if progress.failed:
             line += f", {progress.failed} failed"
-        if progress.computed and progress.left:
+        if progress.left:
             left = progress.left * progress.seconds / progress.computed
-            line += f", {_duration(left)} left"
-        sys.stderr.write(line + "\n")
+            line += f", {duration_text(left)} left"
+        say(line)
 
     return report
-
-
-def _duration(seconds: float) -> str:
-    """A duration in the unit that suits it."""
-    for unit, size in (("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
