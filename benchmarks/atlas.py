@@ -13,8 +13,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from neuromanifold.atlas.computation import run_task
-from neuromanifold.atlas.local_processes import local_processes
 from neuromanifold.atlas.grid import Grid
+from neuromanifold.atlas.local_processes import local_processes
 from neuromanifold.atlas.queries import status
 from neuromanifold.atlas.record import Record
 from neuromanifold.atlas.store import open_for_reading, open_for_writing
