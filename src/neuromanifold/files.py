@@ -1,11 +1,19 @@
-"""The one way in which this library writes a file: all of it, or nothing."""
+"""The one way in which this library writes a file, all of it or nothing, and reads JSON.
 
+JSON comes from others: what is too long, too deep, doubled or no number is refused by name before
+anything is made of it.
+"""
+
+import json
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
-from typing import TypeVar
+from reprlib import repr as shortened
+from typing import Any, TypeVar
 
 from neuromanifold.errors import FileFormatError
 
@@ -57,3 +65,64 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+_LONGEST, _DEEPEST, _DIGITS = 2**24, 32, 25
+_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def read_json_file(path: Path) -> Any:
+    """The value in a JSON file; anything strange about it is one sentence."""
+    if path.stat().st_size > _LONGEST:
+        raise FileFormatError(f"{path} has more than {_LONGEST} bytes, too many for what it is")
+    try:
+        return read_json(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path} is not valid JSON: {error}") from None
+    except FileFormatError as error:
+        raise FileFormatError(f"{path} {error}") from None
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text, whose sizes are checked first."""
+    if len(text) > _LONGEST:
+        raise FileFormatError(f"has more than {_LONGEST} characters")
+    depth = 0
+    for bracket in re.finditer(r"[\[\]{}]", _JSON_STRING.sub("", text)):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > _DEEPEST:
+            raise FileFormatError(f"is nested more than {_DEEPEST} deep")
+    try:
+        value = json.loads(
+            text,
+            parse_int=_whole_number,
+            parse_float=_real_number,
+            parse_constant=_real_number,
+            object_pairs_hook=_object,
+        )
+        json.dumps(value, ensure_ascii=False).encode()
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise FileFormatError(f"is not valid JSON ({error}); it may be cut short") from None
+    except UnicodeEncodeError:
+        raise FileFormatError("has half a character (a lone surrogate) in a text") from None
+    return value
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise FileFormatError(f"has a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _real_number(text: str) -> float:
+    if len(text) > 4 * _DIGITS or not isfinite(number := float(text)):
+        raise FileFormatError(f"has the number {shortened(text)}, which is not finite")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        doubled = next(key for key, _ in pairs if [k for k, _ in pairs].count(key) > 1)
+        raise FileFormatError(f"has the field {shortened(doubled)} twice")
+    return found

@@ -1,8 +1,11 @@
 """A store keeps every finished record once, and refuses what is not its own."""
 
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.grid import Grid
 from neuromanifold.atlas.queries import select, status
 from neuromanifold.atlas.record import Record, failed
+from neuromanifold.atlas.schema import SCHEMA_VERSION
 from neuromanifold.atlas.store import open_for_reading, open_for_writing
 from neuromanifold.atlas.tasks import Task, tasks_of
 from neuromanifold.errors import FileFormatError, NeuromanifoldError
@@ -165,11 +169,30 @@ def database(path):
     connection.close()
 
 
-def newer(path):
-    filled(path, [record(TASKS[0])])
+def changed(path, statement, *values):
+    """A filled store after somebody's statement."""
+    filled(path, map_records(TASKS[:9]))
+    execute(path, statement, *values)
+
+
+def execute(path, statement, *values):
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        connection.execute(statement, values)
     connection.close()
+
+
+def of_version(version):
+    return lambda path: changed(path, f"PRAGMA user_version = {version}")
+
+
+def with_a_trigger(path):
+    changed(path, "CREATE TRIGGER t AFTER INSERT ON results BEGIN DELETE FROM results; END")
+
+
+def with_a_view(path):
+    changed(path, "ALTER TABLE results RENAME TO mine")
+    execute(path, "CREATE VIEW results AS SELECT * FROM mine")
 
 
 @pytest.mark.parametrize("opening", [open_for_writing, open_for_reading])
@@ -178,7 +201,12 @@ def newer(path):
     [
         (text, "is not an atlas: file is not a database"),
         (database, "is not an atlas but another database"),
-        (newer, "was made by a newer version"),
+        (of_version(SCHEMA_VERSION + 1), "was made by a newer version"),
+        (of_version(1), "was made by an older version"),
+        (of_version(0), "was made by an older version"),
+        (of_version(-1), "was made by an older version"),
+        (with_a_trigger, "does not have the tables of an atlas"),
+        (with_a_view, "does not have the tables of an atlas"),
         (lambda path: path.mkdir(), ""),
     ],
 )
@@ -204,3 +232,108 @@ def test_an_empty_file_becomes_a_store_and_is_none_before(tmp_path):
         assert status(store).done == 0
     with pytest.raises(FileFormatError, match="does not exist"):
         open_for_writing(tmp_path / "no" / "a.sqlite").__enter__()
+
+
+DAMAGE = {
+    "lower": ["UPDATE results SET lower = 4", "UPDATE results SET lower = NULL"],
+    "text for a number": ["UPDATE results SET upper = 'three'", "UPDATE results SET seed = 'x'"],
+    "blobs": ["UPDATE results SET error = x'00ff'", "UPDATE results SET verdict = x'ff'"],
+    "words": ["UPDATE results SET verdict = 'exact!'", "UPDATE results SET readout = 'loss'"],
+    "evidence": ["UPDATE results SET evidence = '{'", "UPDATE results SET evidence = NULL"],
+    "architecture": [
+        "UPDATE architectures SET json = '{}' || id",
+        "UPDATE architectures SET json = replace(json, '[1]', '[2]')",
+        "DELETE FROM architectures",
+        "UPDATE results SET architecture = 99 WHERE seed = 0",
+    ],
+    "time": ["UPDATE results SET seconds = 'long'", "UPDATE results SET seconds = 9e999"],
+    "checksum": ["UPDATE results SET checksum = 'x'"],
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage_is_reported_never_shown_and_mended_by_the_next_run(kind, tmp_path):
+    for number, statement in enumerate(DAMAGE[kind]):
+        path = tmp_path / f"{number}.sqlite"
+        filled(path, map_records(TASKS[:9]))
+        try:
+            execute(path, statement)
+        except sqlite3.IntegrityError:
+            continue  # SQLite itself refuses it
+        with (
+            pytest.raises(FileFormatError, match="is damaged in a row"),
+            open_for_reading(path) as store,
+        ):
+            list(select(store, disagreements=True))
+        with open_for_writing(path) as store:
+            assert store.discard_damaged() > 0
+            missing = list(store.missing(TASKS[:9]))
+            assert missing
+            store.add(map_records(missing), GRID, 1.0)
+            assert sorted(r.task.seed for r in store.records()) == sorted(t.seed for t in TASKS[:9])
+            assert store.discard_damaged() == 0
+
+
+def test_a_damaged_list_of_sweeps_and_damaged_pages_are_reported(tmp_path):
+    path = tmp_path / "a.sqlite"
+    changed(path, "UPDATE sweeps SET tasks = 'many'")
+    with pytest.raises(FileFormatError, match="list of its sweeps"), open_for_reading(path) as s:
+        status(s)
+    content = bytearray(path.read_bytes())
+    content[4096:] = bytes(len(content) - 4096)
+    path.write_bytes(content)
+    for opening in (open_for_reading, open_for_writing):
+        with pytest.raises(FileFormatError, match="cannot be read"), opening(path) as store:
+            list(store.records())
+
+
+def test_a_lock_goes_by_the_file_and_not_by_its_name(tmp_path):
+    path, linked, hard = tmp_path / "a.sqlite", tmp_path / "link", tmp_path / "hard"
+    filled(path, [])
+    linked.symlink_to(path)
+    hard.hardlink_to(path)
+    code = (
+        "import sys; from neuromanifold.atlas.store import open_for_writing\n"
+        "open_for_writing(sys.argv[1]).__enter__()"
+    )
+    with open_for_writing(path):
+        for other in (path, linked, hard):
+            with pytest.raises(FileFormatError, match="another command is writing"):
+                open_for_writing(other).__enter__()
+        found = subprocess.run([sys.executable, "-c", code, hard], capture_output=True, text=True)
+        assert "another command is writing" in found.stderr
+    with open_for_writing(linked):
+        pass
+
+
+def test_a_store_is_read_where_nothing_can_be_written():
+    folder = Path(tempfile.mkdtemp())
+    try:
+        path = filled(folder / "a.sqlite", map_records(TASKS[:3]))
+        logged = folder / "logged.sqlite"
+        shutil.copy(path, logged)
+        execute(logged, "PRAGMA journal_mode = WAL")
+        folder.chmod(0o555)
+        code = (
+            "import os, sys; from neuromanifold.atlas.store import open_for_reading\n"
+            "os.getuid() or os.setuid(65534)  # root can write everywhere\n"
+            "with open_for_reading(sys.argv[1]) as store: print(len(list(store.records())))"
+        )
+        for file in (path, logged):
+            found = subprocess.run(
+                [sys.executable, "-c", code, file], capture_output=True, text=True
+            )
+            assert (found.stdout, found.stderr) == ("3\n", "")
+        assert sorted(p.name for p in folder.iterdir()) == ["a.sqlite", "logged.sqlite"]
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+def test_reading_leaves_nothing_behind(tmp_path):
+    path = filled(tmp_path / "a.sqlite", map_records(TASKS[:3]))
+    before = path.read_bytes()
+    with open_for_reading(path) as store:
+        assert len(list(store.records())) == 3
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["a.sqlite"]

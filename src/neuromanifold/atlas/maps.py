@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 
 from neuromanifold.atlas.export import cell
 from neuromanifold.atlas.record import COLUMNS, Record
-from neuromanifold.errors import ArgumentError, FileFormatError
+from neuromanifold.errors import ArgumentError
+from neuromanifold.files import write_whole
 
 MapValue = Literal["dimension", "difference", "unexplained"]
 
@@ -128,15 +129,18 @@ def save_figure(figure: Figure, path: str | Path) -> tuple[Path, Path]:
     path = Path(path)
     stem = path.with_suffix("") if path.suffix in (".png", ".svg") else path
     files = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
-    if not path.parent.is_dir():
-        raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
-    try:
-        # Without a date and with fixed ids the same records give the same bytes.
-        with matplotlib.rc_context({"svg.hashsalt": "neuromanifold"}):
-            figure.savefig(files[0], dpi=150, metadata={"Software": None})
-            figure.savefig(files[1], metadata={"Date": None})
-    except OSError as error:
-        raise FileFormatError(f"{stem} cannot be written: {error.strerror}") from None
+    # Without a date and with fixed ids the same records give the same bytes.
+    with matplotlib.rc_context({"svg.hashsalt": "neuromanifold"}):
+        write_whole(
+            files[0],
+            lambda part: figure.savefig(part, dpi=150, metadata={"Software": None}, format="png"),
+            force=True,
+        )
+        write_whole(
+            files[1],
+            lambda part: figure.savefig(part, metadata={"Date": None}, format="svg"),
+            force=True,
+        )
     return files
 
 

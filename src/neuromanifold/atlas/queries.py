@@ -56,10 +56,11 @@ def select(
         unexplained: the kernel is larger than the known symmetries.
     """
     condition = parse_condition(where, COLUMNS) if where else None
-    asked = ["1"]
-    if disagreements:
-        asked.append("formula != lower")
-    if unexplained:
-        asked.append("upper > lower")
-    found = store.records(" AND ".join(asked))
-    return (record for record in found if condition is None or condition.holds(record.values()))
+    # Here and not in SQL: every row is read, so that a damaged one cannot hide behind a condition.
+    return (
+        record
+        for record in store.records()
+        if (not disagreements or record.difference)
+        and (not unexplained or (record.unexplained or 0) > 0)
+        and (condition is None or condition.holds(record.values()))
+    )

@@ -11,6 +11,9 @@ from neuromanifold.atlas.tasks import Task
 RECORD_VERSION = 1
 """Raised when a record of the same task would say something else."""
 
+Verdict = Literal["exact", "exact given symmetries", "probable", "bounds"]
+"""As in certificates."""
+
 Agreement = Literal["confirmed", "rank agrees", "rank differs", "refuted", "no formula", "failed"]
 
 

@@ -1,15 +1,22 @@
 """The tables of a store, and the marks by which a file is known to be one."""
 
+import hashlib
 import json
 import sqlite3
-from typing import Any
+from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
+from reprlib import repr as shortened
+from typing import Any, get_args
 
-from neuromanifold.architecture import Architecture
-from neuromanifold.atlas.record import RECORD_VERSION, Record
+from neuromanifold.architecture import READOUTS, Architecture
+from neuromanifold.atlas.record import RECORD_VERSION, Record, Verdict
 from neuromanifold.atlas.tasks import Task
+from neuromanifold.errors import NeuromanifoldError
+from neuromanifold.files import read_json
 
 APPLICATION_ID = 0x6E6D6174  # "nmat"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # An architecture is stored once, however many tasks it has, so that the key of a result is short.
 # `done` of a sweep is written in the same transaction as the results it counts.
@@ -36,6 +43,7 @@ CREATE TABLE results (
     error TEXT,
     seconds REAL NOT NULL,
     evidence TEXT NOT NULL,
+    checksum TEXT NOT NULL,
     PRIMARY KEY (architecture, readout, seed, prime, record_version)
 ) WITHOUT ROWID;
 CREATE INDEX results_by_verdict ON results (verdict);
@@ -55,25 +63,34 @@ COMMIT;
 
 INSERT_RESULT = """
 INSERT INTO results VALUES (
-    (SELECT id FROM architectures WHERE json = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    (SELECT id FROM architectures WHERE json = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 )
 ON CONFLICT DO UPDATE SET
     lower = excluded.lower, upper = excluded.upper, upper_source = excluded.upper_source,
     lower_proved = excluded.lower_proved, verdict = excluded.verdict, formula = excluded.formula,
     formula_status = excluded.formula_status, statement = excluded.statement,
-    error = excluded.error, seconds = excluded.seconds, evidence = excluded.evidence
+    error = excluded.error, seconds = excluded.seconds, evidence = excluded.evidence,
+    checksum = excluded.checksum
 WHERE results.error IS NOT NULL
 """
 
 SELECT_RESULTS = """
-SELECT a.json, r.* FROM results AS r JOIN architectures AS a ON a.id = r.architecture
+SELECT a.json, r.* FROM results AS r LEFT JOIN architectures AS a ON a.id = r.architecture
 """
+
+
+RESULT_KEY = ("architecture", "readout", "seed", "prime", "record_version")
+"""The columns that name a row of `results`."""
+
+
+class DamagedRowError(ValueError):
+    """A row does not say what was written."""
 
 
 def result_row(record: Record) -> tuple[Any, ...]:
     """The values of `INSERT_RESULT`."""
     task = record.task
-    return (
+    values = (
         task.architecture.to_json(),
         task.readout,
         task.seed,
@@ -82,20 +99,42 @@ def result_row(record: Record) -> tuple[Any, ...]:
         record.lower,
         record.upper,
         record.upper_source,
-        record.lower_proved,
+        None if record.lower_proved is None else int(record.lower_proved),
         record.verdict,
         record.formula,
         record.formula_status,
         record.statement,
         record.error,
-        record.seconds,
+        float(record.seconds),
         json.dumps(record.evidence),
     )
+    return (*values, _checksum(values))
+
+
+def _checksum(values: Sequence[Any]) -> str:
+    """A hash of a row's values, by which damage is noticed (not forgery: anyone can compute it)."""
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
 def record_of(row: sqlite3.Row) -> Record:
-    """The record in a row of `SELECT_RESULTS`."""
-    architecture = Architecture.from_json(row["json"])
+    """The record in a row of `SELECT_RESULTS`; a row that was damaged raises."""
+    values = tuple(row)
+    try:
+        intact = row["checksum"] == _checksum((*values[:1], *values[2:-1]))
+    except (TypeError, UnicodeError):
+        intact = False
+    if not intact:
+        raise DamagedRowError("its checksum does not fit its content")
+    for column, kinds in _KINDS.items():
+        if not isinstance(row[column], kinds):
+            raise DamagedRowError(f"{column} is {shortened(row[column])}")
+    if row["readout"] not in READOUTS or row["verdict"] not in VERDICTS:
+        raise DamagedRowError("its readout or its verdict is an unknown word")
+    try:
+        architecture = Architecture.from_json(row["json"])
+        evidence = read_json(row["evidence"])
+    except NeuromanifoldError as error:
+        raise DamagedRowError(str(error)) from None
     proved = row["lower_proved"]
     return Record(
         task=Task(architecture, row["readout"], row["seed"], row["prime"]),
@@ -109,5 +148,32 @@ def record_of(row: sqlite3.Row) -> Record:
         statement=row["statement"],
         error=row["error"],
         seconds=row["seconds"],
-        evidence=json.loads(row["evidence"]),
+        evidence=evidence,
     )
+
+
+VERDICTS = (*get_args(Verdict), None)
+"""What a record can say; None is that of a task that failed."""
+
+_WHOLE, _TEXT = (int, type(None)), (str, type(None))
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("json", "readout", "evidence"), (str,)),
+    **dict.fromkeys(("seed", "prime"), (int,)),
+    **dict.fromkeys(("lower", "upper", "lower_proved", "formula"), _WHOLE),
+    **dict.fromkeys(("upper_source", "verdict", "formula_status", "statement", "error"), _TEXT),
+    "seconds": (float,),
+}
+
+
+@cache
+def tables() -> frozenset[tuple[str, str, str | None]]:
+    """The tables and indices of a store, as SQLite describes them."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(SCHEMA)
+        return described(connection)
+
+
+def described(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str | None]]:
+    """What a database consists of; triggers and views would be there too."""
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_master")
+    return frozenset(tuple(row) for row in rows)

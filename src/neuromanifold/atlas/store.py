@@ -9,7 +9,7 @@ file an atlas, so no half-made atlas exists either.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,11 +20,16 @@ from neuromanifold.atlas.record import RECORD_VERSION, Record
 from neuromanifold.atlas.schema import (
     APPLICATION_ID,
     INSERT_RESULT,
+    RESULT_KEY,
     SCHEMA,
     SCHEMA_VERSION,
     SELECT_RESULTS,
+    VERDICTS,
+    DamagedRowError,
+    described,
     record_of,
     result_row,
+    tables,
 )
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import FileFormatError, NeuromanifoldError
@@ -117,21 +122,57 @@ class Store:
         rows = self._connection.execute(
             "SELECT name, tasks, done, computed, busy_seconds FROM sweeps ORDER BY rowid"
         )
-        return [Sweep(**dict(row)) for row in rows]
+        found = [Sweep(**dict(row)) for row in rows]
+        for sweep in found:
+            counts = (sweep.tasks, sweep.done, sweep.computed)
+            if not (
+                isinstance(sweep.name, str)
+                and all(isinstance(count, int) and count >= 0 for count in counts)
+                and isinstance(sweep.busy_seconds, float)
+            ):
+                raise self._damaged("the list of its sweeps")
+        return found
 
     def verdicts(self) -> dict[str | None, int]:
         """How many records have each verdict; None counts the failed ones."""
         rows = self._connection.execute(
             "SELECT verdict, count(*) AS records FROM results GROUP BY verdict"
         )
-        return {row["verdict"]: row["records"] for row in rows}
+        found = {row["verdict"]: row["records"] for row in rows}
+        if not found.keys() <= set(VERDICTS):
+            raise self._damaged("a verdict")
+        return found
 
-    def records(self, condition: str = "1") -> Iterator[Record]:
-        """The records that meet an SQL condition, in an order that does not depend on the run."""
+    def records(self) -> Iterator[Record]:
+        """All records, in an order that does not depend on the run; a damaged one is refused."""
         rows = self._connection.execute(
-            f"{SELECT_RESULTS} WHERE {condition} ORDER BY a.json, r.readout, r.prime, r.seed"
+            f"{SELECT_RESULTS} ORDER BY a.json, r.readout, r.prime, r.seed"
         )
-        return map(record_of, rows)
+        for row in rows:
+            try:
+                yield record_of(row)
+            except DamagedRowError as error:
+                raise self._damaged(f"a row: {error}") from None
+
+    def discard_damaged(self) -> int:
+        """Take damaged rows away, so that their tasks are found missing; how many there were."""
+        damaged = []
+        for row in self._connection.execute(SELECT_RESULTS):
+            try:
+                record_of(row)
+            except DamagedRowError:
+                damaged.append(tuple(row[column] for column in RESULT_KEY))
+        if damaged:
+            named = " AND ".join(f"{column} IS ?" for column in RESULT_KEY)
+            with self._transaction():
+                self._connection.executemany(f"DELETE FROM results WHERE {named}", damaged)
+        return len(damaged)
+
+    def _damaged(self, what: str) -> FileFormatError:
+        return FileFormatError(
+            f"{self.path} is damaged in {what}; `atlas run` with its grid computes damaged rows "
+            "again, or go back to a copy"
+        )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -151,19 +192,26 @@ class Store:
 
 @contextmanager
 def open_for_writing(path: str | Path) -> Iterator[Store]:
-    """Open a store, or create it; for as long as it is open no other command can write it."""
+    """Open a store, or create it; for as long as it is open no other command can write it.
+
+    The write-ahead log is for the time of writing: at rest the file is complete in itself, so that
+    it can be read where nothing can be written.
+    """
     path = Path(path)
     if not path.parent.is_dir():
         raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
-    with writing(path), closing(_connect(path, "rwc")) as connection:
+    with writing(path), closing(_connect(path, "mode=rw")) as connection, _readable(path):
+        if _is_empty(connection, path):
+            connection.executescript(SCHEMA)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
         try:
-            if _is_empty(connection, path):
-                connection.executescript(SCHEMA)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-        except sqlite3.Error as error:
-            raise FileFormatError(f"{path} cannot be written: {error}") from None
-        yield Store(path, connection)
+            yield Store(path, connection)
+        finally:
+            # While somebody reads, the log stays: the last writer or `atlas run` takes it away.
+            with suppress(sqlite3.OperationalError):
+                connection.execute("PRAGMA busy_timeout = 0")
+                connection.execute("PRAGMA journal_mode = DELETE")
 
 
 @contextmanager
@@ -172,29 +220,58 @@ def open_for_reading(path: str | Path) -> Iterator[Store]:
     path = Path(path)
     if not path.is_file():
         raise FileFormatError(f"{path} is not a file; give an atlas made by `atlas run`")
-    with closing(_connect(path, "rw")) as connection:
+    with _readable(path), closing(_connect_for_reading(path)) as connection:
         if _is_empty(connection, path):
             raise FileFormatError(f"{path} is empty; give an atlas made by `atlas run`")
-        connection.execute("PRAGMA query_only = 1")
-        try:
-            yield Store(path, connection)
-        except sqlite3.DatabaseError as error:
-            raise FileFormatError(f"{path} cannot be read: {error}") from None
+        yield Store(path, connection)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """What SQLite cannot read is one sentence."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise FileFormatError(
+            f"{path} cannot be read: {error}; if a command that wrote it was killed, run that "
+            "again, otherwise go back to a copy"
+        ) from None
+
+
+def _connect_for_reading(path: Path) -> sqlite3.Connection:
+    """A connection that writes nothing, not even beside the file where that is not possible."""
+    connection = _connect(path, "mode=ro")
+    try:
+        connection.execute("PRAGMA page_count").fetchone()
+    except sqlite3.OperationalError:
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            connection.close()
+            raise
+        # With a log that is empty, in a folder that cannot be written: nobody writes it now.
+        connection.close()
+        return _connect(path, "mode=ro&immutable=1")
+    except sqlite3.DatabaseError:
+        pass  # it is no database, which the look at its marks says better
+    return connection
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=30
+            f"{path.resolve().as_uri()}?{mode}", uri=True, isolation_level=None, timeout=30
         )
     except sqlite3.Error as error:
         raise FileFormatError(f"{path} cannot be opened: {error}") from None
     connection.row_factory = sqlite3.Row
+    # A file from somebody else: no functions from its schema, and no value larger than any of ours.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2**24)
     return connection
 
 
 def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether nothing was ever written; a file that is no atlas, or of a newer one, is refused."""
+    """Whether nothing was ever written; a file that is no atlas of this version is refused."""
     try:
         # In this order: reading the first mark rolls back what a killed command left behind.
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -206,9 +283,16 @@ def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
         return True
     if application != APPLICATION_ID:
         raise FileFormatError(f"{path} is not an atlas but another database; give another file")
-    if version > SCHEMA_VERSION:
-        raise FileFormatError(
-            f"{path} was made by a newer version of neuromanifold (format {version}; this one "
-            f"writes {SCHEMA_VERSION}): update neuromanifold, or use another file"
+    if version != SCHEMA_VERSION:
+        age, remedy = (
+            ("a newer", "update neuromanifold")
+            if version > SCHEMA_VERSION
+            else ("an older", "run its grid again")
         )
+        raise FileFormatError(
+            f"{path} was made by {age} version of neuromanifold (format {version}; this one "
+            f"writes {SCHEMA_VERSION}): {remedy}, or use another file"
+        )
+    if described(connection) != tables():
+        raise FileFormatError(f"{path} does not have the tables of an atlas; give another file")
     return False

@@ -62,6 +62,8 @@ def run(
     plan = _survey(read, None if yes else limit, limits, 1 if scheduler else _cores(workers))
     try:
         with open_for_writing(out) as store:
+            if damaged := store.discard_damaged():
+                say(f"{out}: {damaged} damaged rows are taken away and computed again")
             done = run_sweep(
                 plan,
                 store,
