@@ -58,8 +58,8 @@ def run(
     from neuromanifold.atlas.store import open_for_writing
     from neuromanifold.atlas.sweep import run_sweep
 
-    read = load_grid(grid)
-    plan = _survey(read, None if yes else limit, limits, 1 if scheduler else _cores(workers))
+    read, cores = load_grid(grid), _cores(workers)
+    plan = _survey(read, None if yes else limit, limits, 1 if scheduler else cores)
     try:
         with open_for_writing(out) as store:
             if damaged := store.discard_damaged():
@@ -225,6 +225,7 @@ def export(
         print_lines(*(f"{path}: {rows} rows" for path, rows in written.items()))
 
 
+_WORKERS = 1000
 _COMBINATIONS = 1_000_000
 """So many combinations are looked through in about a minute; more need --yes."""
 
@@ -263,15 +264,18 @@ def _survey(grid: "Grid", limit: int | None, limits: LimitOptions, workers: int)
 
 
 def _cores(workers: int | None) -> int:
-    return len(os.sched_getaffinity(0)) if workers is None else workers
+    """How many processes of this machine are to work."""
+    if workers is None:
+        return len(os.sched_getaffinity(0))
+    if not 1 <= workers <= _WORKERS:
+        raise ArgumentError(f"--workers must be between 1 and {_WORKERS}; got {workers}")
+    return workers
 
 
 def _cluster(
     scheduler: str | None, workers: int | None
 ) -> Callable[[], AbstractContextManager["Cluster"]]:
     """How the cluster is opened, when something is left to compute."""
-    if workers is not None and workers < 1:
-        raise ArgumentError(f"--workers must be at least 1; got {workers}")
 
     def open_cluster() -> AbstractContextManager["Cluster"]:
         from neuromanifold.atlas.dask_cluster import dask_cluster
