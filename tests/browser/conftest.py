@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 import neuromanifold as nm
+from checkpoints.models import make_model
 
 TOKEN = "tokenofthebrowsertests"
 FLAGS = (
@@ -47,6 +48,8 @@ def folder(tmp_path_factory):
     nm.save_weights(nm.sample_fiber(weights, 1).points[0], folder / "b.safetensors")
     nm.save_weights(nm.random_weights(net, 1), folder / "c.safetensors")
     nm.certify(nm.Architecture((4, 2, 3), (2, 2), 3)).save(folder / "certificate.json")
+    for seed, name in enumerate(("model-a", "model-b")):
+        make_model(folder / name, "gpt2", seed)
     grid = folder / "grid.toml"
     grid.write_text(
         'name = "small"\n[architecture]\nwidths = { each = "2..3" }\nranks = { each = "1..3" }\n'
@@ -61,7 +64,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def address(folder):
     """Where the explorer answers, started as a user starts it."""
-    command = [sys.executable, "-c", MAIN, "explore", folder / "small.sqlite", "--no-browser"]
+    command = [sys.executable, "-c", MAIN, "explore", folder / "small.sqlite"]
+    command += [folder / "model-a", folder / "model-b", "--no-browser"]
     process = subprocess.Popen([*command, "--token", TOKEN], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())

@@ -174,6 +174,19 @@ def test_atlas(visit, page, inspected):
     expect(page.get_by_label("Attention")).to_have_value("softmax")
 
 
+def test_checkpoint(visit, page, inspected):
+    visit("checkpoint")
+    expect(page.locator(".big").first).to_contain_text("%")
+    page.get_by_label("Beside it").select_option("model-b")
+    settled(page)
+    expect(page.locator(".big")).to_have_count(2)
+    page.get_by_label("Show").select_option("value–output: stable rank")
+    page.get_by_label("layer 1, head 2").first.click()
+    expect(page.get_by_text("Layer 1, head 2").first).to_be_visible()
+    assert "second=model-b" in page.url
+    inspected("checkpoint")
+
+
 def test_paper(visit, page, inspected):
     visit("paper")
     page.get_by_label("Search").fill("lemma-3.1")

@@ -10,10 +10,13 @@ import pytest
 from explorers import Explorer
 
 import neuromanifold as nm
+from checkpoints.models import make_model
 from neuromanifold.atlas.grid import Grid
 from neuromanifold.atlas.record import Record
 from neuromanifold.atlas.store import open_for_writing
 from neuromanifold.atlas.tasks import Task
+from neuromanifold.checkpoints.audit import audit
+from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.cli import main
 from neuromanifold.explorer.code import architecture_options, architecture_python
 from neuromanifold.statements import STATEMENTS
@@ -233,6 +236,19 @@ def test_an_atlas_is_shown_cell_by_cell(tmp_path):
         assert explorer.result("atlas", **asked, where="heads > 1")["count"] == 2
         bad = explorer.work("atlas", **asked, where="__import__('os')")
         assert bad["state"] == "refused"
+
+
+def test_a_model_is_audited_as_the_library_does(tmp_path, monkeypatch):
+    model = make_model(tmp_path / "model", "llama")
+    monkeypatch.chdir(tmp_path)
+    with Explorer(tmp_path / "model") as explorer:
+        found = explorer.result("audit", files={"model": explorer.file("checkpoint")})
+        assert printed(found["code"]["python"]) == found["sentence"] + "\n"
+    expected = audit(open_checkpoint(model))
+    assert found["redundant"] == expected.redundant
+    assert sum(part["dimension"] for part in found["parts"]) == expected.redundant
+    assert len(found["heads"]) == len(expected.heads) == 8
+    assert found["heads"][3]["query_key"]["rank"] == expected.heads[3].query_key.rank
 
 
 def test_every_statement_is_listed_with_the_verdict_of_a_report(explorer):

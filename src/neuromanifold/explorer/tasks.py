@@ -40,6 +40,7 @@ TASKS: Mapping[str, Task] = {
     "surface": Task("geometry", "surface"),
     "point": Task("geometry", "point"),
     "atlas": Task("atlas", "overview", files={"atlas": "atlas"}),
+    "audit": Task("checkpoint", "audit", long=True, files={"model": "checkpoint"}),
     "check": Task("paper", "check", long=True),
 }
 

@@ -3,7 +3,7 @@ import { ask } from "./api.js";
 import { h, notice } from "./dom.js";
 
 const VIEWS = {
-  network: "Network", fiber: "Fiber", geometry: "Geometry", atlas: "Atlas", paper: "Paper",
+  network: "Network", fiber: "Fiber", geometry: "Geometry", atlas: "Atlas", checkpoint: "Checkpoint", paper: "Paper",
 };
 const main = document.getElementById("main");
 let shown = 0;
