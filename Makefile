@@ -8,7 +8,7 @@ TORCH_STAMP := $(TORCH_VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-all test-torch test-browser screenshots check docs paper format bench clean
+.PHONY: help setup test test-all test-torch test-browser screenshots check docs paper demo format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
@@ -59,6 +59,9 @@ docs: $(STAMP)  ## build the documentation, warnings as errors, into docs/_build
 
 paper: $(STAMP)  ## check every statement of the paper and write report/index.html
 	$(BIN)/neuromanifold paper --out report
+
+demo: $(STAMP)  ## two proofs, a comparison and a page in demo/index.html, in a minute
+	$(BIN)/python examples/demo.py demo
 
 format: $(STAMP)  ## format the code and apply safe lint fixes
 	$(BIN)/ruff format .

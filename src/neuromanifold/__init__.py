@@ -39,6 +39,8 @@ _HOME = {
     "transport": "neuromanifold.fibers.transport.transport",
     "canonical_form": "neuromanifold.fibers.normal_form.canonical",
     "classify": "neuromanifold.geometry.classify",
+    "plot_ledger": "neuromanifold.plots",
+    "plot_spectrum": "neuromanifold.plots",
     "recover": "neuromanifold.recovery.recover",
     "open_model": "neuromanifold.checkpoints.reading",
     "adapter": "neuromanifold.checkpoints.adapters.peft",

@@ -44,7 +44,7 @@ def audit(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
             "dead": [asdict(dead) for dead in found.dead],
             "slow_planes": found.slow_planes,
             "outside": found.outside,
-            "remarks": found.remarks,
+            "remarks": [text.replace(file["path"], file["name"]) for text in found.remarks],
             "code": code.shown(
                 "from neuromanifold.checkpoints.audit import audit\n"
                 "from neuromanifold.checkpoints.checkpoint import open_checkpoint\n"
