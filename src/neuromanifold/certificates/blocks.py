@@ -1,0 +1,272 @@
+"""Names for an algebra of vector fields: which tensors it moves, and as which group.
+
+Multiplying a tensor by a number along one axis or along another is the same, so a solution is split
+into the traceless parts of its matrices, which belong to an axis, and the factor by which it
+multiplies each tensor. The traceless parts, the constants and the contractions fall into blocks
+that share no unknowns: the reduced echelon form of a direct sum is the union of the echelon forms.
+A block whose traceless matrices on an axis of size n are
+
+    all of them              and a factor of its own: GL_n       (dimension n²)
+    skew-symmetric           O_n                                 (n (n−1)/2)
+    diagonal                 scalings of n                       (n)
+    pairs a, b; −b, a        rotations and scalings of n/2 planes
+
+is named so. What multiplies whole tensors and belongs to no block is named by the tensors.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Float
+
+from neuromanifold.algebra.echelon import EchelonForm
+from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.algebra.rank import null_space, rank
+from neuromanifold.certificates.vector_fields import Field
+
+Solutions = Float[np.ndarray, "solutions unknowns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Symmetries that belong together.
+
+    Attributes:
+        name: the group: GL_4, O_3, scalings of 6, dead, shift.
+        dimension: its dimension.
+        moves: the tensors it moves, each with what is done to it: `layers.0.key axis 0`.
+    """
+
+    name: str
+    dimension: int
+    moves: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} on {', '.join(self.moves)}"
+
+
+def blocks_of(
+    fields: tuple[Field, ...], solutions: Solutions, field: PrimeField
+) -> tuple[Block, ...]:
+    """The blocks of an algebra, with their names."""
+    if not len(solutions):
+        return ()
+    traceless, factors = _split(fields, solutions, field)
+    form = EchelonForm(solutions.shape[1], field)
+    form.add(traceless)
+    scalars = _scalars(traceless, factors, field)
+    counted = EchelonForm(factors.shape[1], field)
+    blocks = []
+    for members in _components(fields, form.basis):
+        rows = _supported(form.basis, fields, members)
+        block = _named(fields, members, rows, field)
+        own = _own_factors(fields, members, rows, field)
+        if own is not None and _contains(scalars, own, field) and counted.add(own[None]):
+            block = replace(block, dimension=block.dimension + 1)
+        blocks.append(block)
+    return (*blocks, *_rest(fields, scalars, counted))
+
+
+def _split(
+    fields: tuple[Field, ...], solutions: Solutions, field: PrimeField
+) -> tuple[Solutions, Float[np.ndarray, "solutions parts"]]:
+    """The solutions with their matrices made traceless, and the factor of each part."""
+    parts = list(dict.fromkeys(f.part for f in fields))
+    traceless = solutions.copy()
+    factors = np.zeros((len(solutions), len(parts)))
+    for f in fields:
+        if f.kind != "axis":
+            continue
+        n = f.part.shape[f.axis]
+        matrices = solutions[:, f.unknowns].reshape(-1, n, n)
+        trace = field.reduce(np.trace(matrices, axis1=1, axis2=2))
+        mean = field.multiply(trace, np.full_like(trace, field.from_fraction(Fraction(1, n))))
+        place = parts.index(f.part)
+        factors[:, place] = field.reduce(factors[:, place] + mean)
+        changed = matrices - mean[:, None, None] * np.eye(n)
+        traceless[:, f.unknowns] = field.reduce(changed.reshape(len(solutions), -1))
+    return traceless, factors
+
+
+def _scalars(
+    traceless: Solutions, factors: Float[np.ndarray, "solutions parts"], field: PrimeField
+) -> Float[np.ndarray, "scalars parts"]:
+    """The factors of the solutions whose traceless part is zero: tensors multiplied by numbers."""
+    combinations = null_space(np.ascontiguousarray(traceless.T), field).T
+    if not len(combinations):
+        return np.zeros((0, factors.shape[1]))
+    form = EchelonForm(factors.shape[1], field)
+    form.add(field.matmul(np.ascontiguousarray(combinations), factors))
+    return form.basis
+
+
+def _components(fields: tuple[Field, ...], basis: Solutions) -> list[tuple[int, ...]]:
+    """The fields that occur together in vectors of the echelon form."""
+    groups: list[set[int]] = []
+    for row in basis:
+        here = {k for k, f in enumerate(fields) if np.any(row[f.unknowns])}
+        touching = [group for group in groups if group & here]
+        for group in touching:
+            groups.remove(group)
+        groups.append(here.union(*touching))
+    return [tuple(sorted(group)) for group in groups]
+
+
+def _supported(basis: Solutions, fields: tuple[Field, ...], members: tuple[int, ...]) -> Solutions:
+    """The vectors of the echelon form that lie in some fields."""
+    inside = np.zeros(basis.shape[1], dtype=bool)
+    for k in members:
+        inside[fields[k].unknowns] = True
+    return basis[np.any(basis[:, inside], axis=1)]
+
+
+def _named(
+    fields: tuple[Field, ...], members: tuple[int, ...], rows: Solutions, field: PrimeField
+) -> Block:
+    """The block of these vectors, without its factor."""
+    moves = tuple(_move(fields[k]) for k in members)
+    axes = [fields[k] for k in members if fields[k].kind == "axis"]
+    if not axes:
+        return Block(_without_axes([fields[k] for k in members]), len(rows), moves)
+    first = max(axes, key=lambda f: f.size)
+    n = first.part.shape[first.axis]
+    matrices = rows[:, first.unknowns].reshape(-1, n, n)
+    affine = any(fields[k].kind != "axis" for k in members)
+    return Block(_group(matrices, n, len(rows), affine, field), len(rows), moves)
+
+
+def _group(
+    matrices: Float[np.ndarray, "count n n"], n: int, count: int, affine: bool, field: PrimeField
+) -> str:
+    """The name of the group whose traceless matrices on an axis are spanned by these."""
+    seen = rank(np.ascontiguousarray(matrices.reshape(len(matrices), -1)), field)
+    translations = count - seen
+    if n > 1 and seen == n * n - 1:
+        name = f"GL_{n}"
+    elif np.any(matrices) and not np.any(field.reduce(matrices + matrices.mT)):
+        name = f"O_{n}"
+    else:
+        name = _by_coordinates(matrices) or f"{seen} dimensions of gl_{n}"
+    return f"{name} and {translations} translations" if affine and translations > 0 else name
+
+
+def _by_coordinates(matrices: Float[np.ndarray, "count n n"]) -> str | None:
+    """The name of a product of groups on coordinates that are not coupled; None if not known."""
+    planes, single, names = 0, 0, []
+    for group in _coupled(matrices):
+        inside = matrices[:, group][:, :, group]
+        if len(group) == 1:
+            single += 1
+        elif len(group) == 2 and _is_rotary(inside):
+            planes += 1
+        elif np.all(np.any(inside, axis=0)):
+            names.append(f"GL_{len(group)}")
+        else:
+            return None
+    if planes:
+        names.insert(0, f"rotations and scalings of {planes} plane{'s' if planes > 1 else ''}")
+    if single:
+        names.append(f"scalings of {single}")
+    return " and ".join(names)
+
+
+def _coupled(matrices: Float[np.ndarray, "count n n"]) -> list[list[int]]:
+    """The coordinates in groups that some matrix mixes."""
+    linked = np.any(matrices != 0, axis=0)
+    linked = linked | linked.T | np.eye(len(linked), dtype=bool)
+    groups: list[list[int]] = []
+    left = set(range(len(linked)))
+    while left:
+        group, new = set(), {min(left)}
+        while new:
+            group |= new
+            new = {j for i in new for j in np.flatnonzero(linked[i]).tolist()} - group
+        groups.append(sorted(group))
+        left -= group
+    return groups
+
+
+def _is_rotary(matrices: Float[np.ndarray, "count 2 2"]) -> bool:
+    """Whether these are multiples of rotations of a plane."""
+    equal = np.array_equal(matrices[:, 0, 0], matrices[:, 1, 1])
+    return equal and np.array_equal(matrices[:, 0, 1], -matrices[:, 1, 0])
+
+
+def _without_axes(fields: list[Field]) -> str:
+    if all(f.kind == "constant" for f in fields):
+        return "dead" if len(fields) == 1 else "shift"
+    return "translations"
+
+
+def _move(f: Field) -> str:
+    if f.kind == "axis":
+        return f"{f.part.name} axis {f.axis}"
+    if f.kind == "constant":
+        return f"{f.part.name} constant"
+    return f"{f.part.name} absorbing {f.source.name if f.source else ''}"
+
+
+def _own_factors(
+    fields: tuple[Field, ...], members: tuple[int, ...], rows: Solutions, field: PrimeField
+) -> Float[np.ndarray, " parts"] | None:
+    """The factors that the identity matrix of the block's group would put on the tensors.
+
+    If a tensor's matrices are c times those of the first axis, or of their transposes, throughout
+    the block, the identity acts on it as the factor c: −1 on a dual, k on a power.
+    """
+    parts = list(dict.fromkeys(f.part for f in fields))
+    axes = [fields[k] for k in members if fields[k].kind == "axis"]
+    if not axes:
+        return None
+    factors = np.zeros(len(parts))
+    first = _matrices(axes[0], rows)
+    for f in axes:
+        c = _ratio(_matrices(f, rows), first, field)
+        if c is None:
+            return None
+        place = parts.index(f.part)
+        factors[place] = field.reduce(np.array(factors[place] + c))
+    return factors
+
+
+def _matrices(f: Field, rows: Solutions) -> Float[np.ndarray, "count n n"]:
+    n = f.part.shape[f.axis]
+    return rows[:, f.unknowns].reshape(-1, n, n)
+
+
+def _ratio(
+    mine: Float[np.ndarray, "count n n"], first: Float[np.ndarray, "count n n"], field: PrimeField
+) -> float | None:
+    """The number c with mine = c first, or c times the transposes; None if there is none."""
+    if mine.shape != first.shape or not np.any(first):
+        return None
+    for other in (first, np.ascontiguousarray(first.mT)):
+        at = np.unravel_index(np.argmax(other != 0), other.shape)
+        inverse = field.inverse(np.array(other[at]))
+        c = field.multiply(np.array(mine[at]), inverse)
+        if np.array_equal(field.multiply(np.broadcast_to(c, other.shape).copy(), other), mine):
+            return float(c)
+    return None
+
+
+def _contains(
+    scalars: Float[np.ndarray, "scalars parts"],
+    vector: Float[np.ndarray, " parts"],
+    field: PrimeField,
+) -> bool:
+    form = EchelonForm(scalars.shape[1], field)
+    form.add(scalars)
+    return form.add(vector[None]) == 0
+
+
+def _rest(
+    fields: tuple[Field, ...], scalars: Float[np.ndarray, "scalars parts"], counted: EchelonForm
+) -> list[Block]:
+    """Factors of whole tensors that belong to no block."""
+    parts = list(dict.fromkeys(f.part for f in fields))
+    return [
+        Block("scaling", 1, tuple(part.name for part, x in zip(parts, row, strict=True) if x))
+        for row in scalars
+        if counted.add(row[None])
+    ]
