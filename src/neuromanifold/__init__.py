@@ -31,6 +31,7 @@ _HOME = {
     "verify": "neuromanifold.certificates.verify",
     "estimate": "neuromanifold.certificates.numeric",
     "explain": "neuromanifold.certificates.ledger",
+    "discover": "neuromanifold.certificates.discover",
     "identifiable": "neuromanifold.certificates.identifiable",
     "same_function": "neuromanifold.fibers.same",
     "describe_fiber": "neuromanifold.fibers.describe",

@@ -25,7 +25,7 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import null_space, rank
 from neuromanifold.certificates.vector_fields import Field
 
-Solutions = Float[np.ndarray, "solutions unknowns"]
+Solutions = Float[np.ndarray, "_ unknowns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,8 @@ def _group(
 
 def _by_coordinates(matrices: Float[np.ndarray, "count n n"]) -> str | None:
     """The name of a product of groups on coordinates that are not coupled; None if not known."""
-    planes, single, names = 0, 0, []
+    planes, single = 0, 0
+    names: list[str] = []
     for group in _coupled(matrices):
         inside = matrices[:, group][:, :, group]
         if len(group) == 1:

@@ -1,6 +1,6 @@
-"""Discovery: the symmetries of a network that nobody has told of (discovery).
+"""Discovery: the symmetries of a network that nobody has told of.
 
-All vector fields of `vector_fields` that lie in the kernel of the Jacobian, by linear algebra over a
+All vector fields of `vector_fields` in the kernel of the Jacobian, by linear algebra over a
 prime field: the equations at several random weights, more than the longest axis has entries, are
 solved exactly, the solutions are checked at fresh weights, those that move nothing are divided out,
 and what remains is split into blocks that share no axis of a tensor, each with its name.

@@ -14,6 +14,7 @@ from neuromanifold.cli.atlas import atlas
 from neuromanifold.cli.certify import certify
 from neuromanifold.cli.classify import classify
 from neuromanifold.cli.dim import dim
+from neuromanifold.cli.discover import discover
 from neuromanifold.cli.explain import explain
 from neuromanifold.cli.explore import explore
 from neuromanifold.cli.identifiable import identifiable
@@ -84,6 +85,7 @@ for command in (
     dim,
     explain,
     identifiable,
+    discover,
     certify,
     verify,
     redundancy,

@@ -67,7 +67,7 @@ class Group(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """A place between tensors (change-of-basis).
+    """A place between tensors.
 
     Attributes:
         name: its name, one of a kind in a network.

@@ -1,4 +1,4 @@
-"""Change of basis: the one family behind most symmetries (lemma-3.1, eq-9, change-of-basis).
+"""Change of basis: the one family behind most symmetries (lemma-3.1, eq-9).
 
 Let the space S have the group G. For g ∈ G every tensor is multiplied by g along its axes in S and
 by g^{-T} along those in the dual, so that contractions over S stay what they are:

@@ -1,0 +1,60 @@
+"""`neuromanifold discover`: the symmetries of a network that nobody has told of."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.architecture import Readout
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
+from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions, Prime, Seed
+from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cost import certifying, sizes_of
+
+
+def discover(
+    function: Annotated[
+        str | None,
+        Parameter(help="module.py:name, a network of your own instead of a built-in one"),
+    ] = None,
+    /,
+    network: NetworkOptions = DEFAULT_NETWORK,
+    *,
+    readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits",
+    seed: Seed = 0,
+    prime: Prime = None,
+    limits: LimitOptions = DEFAULT_LIMITS,
+    json: Json = False,
+) -> None:
+    """Find all symmetries that are affine in the weights, by linear algebra over a prime field.
+
+    Nothing is told of the network: changes of basis, scalings, dead parameters, shifts and absorbed
+    biases are found, checked at fresh weights, and named by the group and the tensors they move.
+    A module is executed, with all that it does: name only modules that you would run.
+
+    Example: neuromanifold discover --widths 3,2,3 --ranks 2,2 --tokens 3
+    """
+    if function is None:
+        subject = network.architecture()
+        sizes = sizes_of(subject)
+    else:
+        from neuromanifold.cli.user_function import network_sizes, user_network
+
+        subject = user_network(function)
+        sizes = network_sizes(subject)
+    with limits.spend(4 * certifying(sizes), "discovering"):
+        from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+        from neuromanifold.certificates.discover import discover as find
+
+        prime = DEFAULT_PRIME if prime is None else prime
+        found = find(subject, seed=seed, prime=prime, readout=readout)
+    if json:
+        print_json(found.to_dict())
+        return
+    rows = [("dimensions", "group", "moves")]
+    rows += [(str(b.dimension), b.name, ", ".join(b.moves)) for b in found.blocks]
+    print_lines(
+        f"{found.certificate.subject}: {found.explained} of the {found.kernel} dimensions of the "
+        f"kernel are symmetries, {found.unexplained} unexplained.",
+        *columns(rows),
+        str(found.certificate),
+    )
