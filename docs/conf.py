@@ -24,6 +24,7 @@ extensions = [
     "module_pages",
     "statement_pages",
     "command_pages",
+    "import_graph",
 ]
 exclude_patterns = ["_build"]
 
