@@ -1,15 +1,22 @@
-"""A certificate survives its file, and a damaged one is refused with the reason."""
+"""A certificate survives its file, and one that says something strange is refused in a sentence."""
 
 import json
 
 import pytest
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.certificates.certificate import Certificate, load_certificate
+from neuromanifold.certificates.certificate import Certificate, _checksum, load_certificate
 from neuromanifold.certificates.exact import certify
 from neuromanifold.errors import FileFormatError
 
 SMALL = Architecture((2, 2), (1,), 2)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("certificate") / "c.json"
+    certify(SMALL).save(path)
+    return path.read_text()
 
 
 def test_a_certificate_survives_its_file(tmp_path):
@@ -18,34 +25,78 @@ def test_a_certificate_survives_its_file(tmp_path):
     assert load_certificate(tmp_path / "c.json") == certificate
 
 
-def broken(text, change):
-    data = json.loads(text)
-    change(data)
-    return json.dumps(data)
+def signed(text, **changes):
+    """The certificate with other fields and a checksum that fits them."""
+    data = {**json.loads(text), **changes}
+    del data["checksum"]
+    return {**data, "checksum": _checksum(data)}
 
 
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
         (lambda text: text[: len(text) // 2], "not valid JSON .* cut short"),
-        (lambda text: broken(text, lambda d: d.update(lower=99)), "was edited"),
-        (lambda text: broken(text, lambda d: d.update(version=2)), "format version 2"),
-        (lambda text: broken(text, lambda d: d.pop("format")), "no certificate"),
+        (lambda text: text.replace('"upper": 6', '"upper": 9'), "was edited"),
+        (lambda text: text.replace('"version": ', '"version": 9'), "format version 9"),
+        (lambda text: text.replace("neuromanifold certificate", "x"), "no certificate"),
         (lambda _: "[]", "no certificate"),
+        (lambda _: "[" * 100_000, "nested more than 32 deep"),
+        (lambda _: '{"a": ' * 40 + "1" + "}" * 40, "nested more than 32 deep"),
+        (lambda _: "9" * 6000, "a number of 6000 digits"),
+        (lambda _: '{"seed": ' + "9" * 6000 + "}", "a number of 6000 digits"),
+        (lambda _: '{"seconds": 1e999}', "not finite"),
+        (lambda _: '{"seconds": NaN}', "not finite"),
+        (lambda _: r'{"format": "\ud800"}', "lone surrogate"),
+        (lambda _: '{"format": 1, "format": 2}', "has the field 'format' twice"),
+        (lambda text: text.encode().replace(b"lightning", b"\xff"), "not valid JSON"),
+        (lambda _: b"", "not valid JSON"),
+        (lambda _: b" " * (2**24 + 1), "more than 16777216 bytes"),
     ],
 )
-def test_damaged_certificates_are_refused_with_the_reason(tmp_path, damage, sentence):
+def test_a_file_that_is_no_certificate_is_refused_with_the_reason(text, tmp_path, damage, sentence):
     path = tmp_path / "c.json"
-    certify(SMALL).save(path)
-    path.write_text(damage(path.read_text()))
-    with pytest.raises(FileFormatError, match=sentence):
+    content = damage(text)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(FileFormatError, match=sentence) as caught:
         load_certificate(path)
+    assert len(str(caught.value)) < 400
 
 
-def test_a_certificate_without_a_field_is_refused(tmp_path):
-    from neuromanifold.certificates.certificate import _checksum
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"verdict": "bounds"}, "contradicts itself: its verdict is 'bounds'"),
+        ({"unexplained": 1}, "contradicts itself: its unexplained is 1"),
+        ({"unexplained": False}, "contradicts itself: its unexplained is False"),
+        ({"note": "trust me"}, "unknown field 'note'"),
+        ({"symmetries": [{"name": "x", "dimension": 1, "why": 2}]}, "unknown field 'why'"),
+        ({"symmetries": [{"name": "x"}]}, r"lacks the field 'dimension' of symmetries\[0\]"),
+        ({"symmetries": 3}, "symmetries must be a list"),
+        ({"symmetries": [[]]}, r"symmetries\[0\] must be an object"),
+        ({"upper": "6"}, "upper must be a whole number; got '6'"),
+        ({"upper": True}, "upper must be a whole number; got True"),
+        ({"upper": -1}, "upper must be a number between 0 and 2"),
+        ({"inputs": 2**63}, "inputs must be a number between 0 and 2"),
+        ({"user_symmetries": 0}, "user_symmetries must be true or false"),
+        ({"readout": "loss"}, "readout must be one of logits"),
+        ({"architecture": {"widths": [2], "ranks": [], "tokens": 1}}, "at least two sizes"),
+        ({"architecture": {"widths": [10**13, 2], "ranks": [1], "tokens": 1}}, "at most"),
+        ({"architecture": 5}, "its architecture is none"),
+        ({"versions": {"jax": 1}}, "versions.jax must be a text"),
+        ({"seconds": "long"}, "seconds must be a number"),
+        ({"function": {"name": "f"}}, "lacks the field 'fingerprint'"),
+        ({"upper_source": "x" * 20_000}, "at most 10000 characters"),
+    ],
+)
+def test_a_field_of_another_kind_is_refused_by_name(text, changes, sentence):
+    with pytest.raises(FileFormatError, match=sentence) as caught:
+        Certificate.from_dict(signed(text, **changes))
+    assert len(str(caught.value)) < 400
 
-    data = certify(SMALL).to_dict()
-    del data["inputs"], data["checksum"]
-    with pytest.raises(FileFormatError, match="lacks a field"):
-        Certificate.from_dict({**data, "checksum": _checksum(data)})
+
+def test_a_certificate_without_a_field_is_refused(text):
+    data = json.loads(text)
+    for key in set(data) - {"format", "version", "checksum"}:
+        rest = {name: value for name, value in data.items() if name not in (key, "checksum")}
+        with pytest.raises(FileFormatError, match=f"{key}"):
+            Certificate.from_dict({**rest, "checksum": _checksum(rest)})

@@ -4,14 +4,16 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, Literal
 
-from neuromanifold.architecture import READOUTS, Architecture, Readout
+from neuromanifold.architecture import Architecture, Readout
+from neuromanifold.certificates.decode import decoded
 from neuromanifold.certificates.independence import Independence
 from neuromanifold.certificates.symmetry_bound import FamilyRank
 from neuromanifold.display import Displayed
 from neuromanifold.errors import FileFormatError
-from neuromanifold.files import write_file
+from neuromanifold.files import read_json_file, write_file
 
 FORMAT = "neuromanifold certificate"
 FORMAT_VERSION = 1
@@ -167,11 +169,15 @@ class Certificate(Displayed):
                 "the certificate was edited: its checksum does not fit its content; make it again"
             )
         derived = ("format", "version", "verdict", "unexplained")
-        fields = {key: value for key, value in content.items() if key not in derived}
-        try:
-            return cls(**_decoded(fields))
-        except (TypeError, KeyError) as error:
-            raise FileFormatError(f"the certificate lacks a field: {error}") from None
+        own = {key: value for key, value in content.items() if key not in derived}
+        certificate = decoded(cls, own)
+        for key, value in certificate.to_dict().items():
+            if key not in data or data[key] != value or type(data[key]) is not type(value):
+                raise FileFormatError(
+                    f"the certificate contradicts itself: its {key} is "
+                    f"{shortened(data.get(key))}, and the rest of it says {shortened(value)}"
+                )
+        return certificate
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the certificate as JSON, whole or not at all."""
@@ -184,12 +190,7 @@ def load_certificate(path: str | Path) -> Certificate:
     path = Path(path)
     if not path.is_file():
         raise FileFormatError(f"{path} is not a file; give a certificate (JSON)")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise FileFormatError(
-            f"{path} is not valid JSON ({error}); it may be cut short: make it again"
-        ) from None
+    data = read_json_file(path)
     try:
         return Certificate.from_dict(data)
     except FileFormatError as error:
@@ -199,19 +200,3 @@ def load_certificate(path: str | Path) -> Certificate:
 def _checksum(content: dict[str, Any]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _decoded(fields: dict[str, Any]) -> dict[str, Any]:
-    """JSON values back to the types of the certificate's fields."""
-    if fields["readout"] not in READOUTS:
-        raise KeyError(f"readout {fields['readout']!r}")
-    architecture, function = fields["architecture"], fields["function"]
-    check = fields["independence"]
-    return {
-        **fields,
-        "architecture": Architecture.from_dict(architecture) if architecture else None,
-        "function": Function(**function) if function else None,
-        "symmetries": tuple(FamilyRank(**family) for family in fields["symmetries"]),
-        "independence": Independence(**check) if check else None,
-        "dyadic_constants": tuple(fields["dyadic_constants"]),
-    }
