@@ -1,0 +1,139 @@
+"""`neuromanifold checkpoint compare`, `align` and `fingerprint`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.cli.checkpoint import Config, Dtype, Family, Heads, Model, dtype_of
+from neuromanifold.cli.options import Force, Json, Seed
+from neuromanifold.cli.output import columns, print_json, print_lines, progress
+
+if TYPE_CHECKING:
+    from neuromanifold.checkpoints.compare import Comparison
+
+
+def compare(
+    first: Model,
+    second: Model,
+    *,
+    config: Config = None,
+    heads: Heads = None,
+    family: Family = None,
+    figure: Annotated[Path | None, Parameter(help="draw layers × heads into this file")] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Give distances of two models by layer and head that no gauge changes.
+
+    Heads, neurons and the stream are matched first. Distances are relative: 0 is equal, 1.41 is
+    unrelated; whether models are related is yours to say.
+
+    Example: neuromanifold checkpoint compare base fine-tuned --figure moved.png
+    """
+    from neuromanifold.checkpoints.compare import compare as find
+    from neuromanifold.files import check_writable, write_file
+
+    if figure is not None:
+        check_writable(figure, force=force)
+    with progress("comparing"):
+        found = find(first, second, config=config, heads=heads, family=family)
+    if figure is not None:
+        write_file(figure, _drawn(found, figure), force=force)
+    if json:
+        print_json(found.to_dict())
+        return
+    rows = [("layer", "scores", "writing", "MLP", "heads moved", "neurons moved", "unchanged")]
+    for layer in found.layers:
+        rows.append(
+            (
+                str(layer.layer),
+                _spread(layer.scores),
+                _spread(layer.writes),
+                "" if layer.mlp is None else f"{layer.mlp:.3g}",
+                str(sum(head != number for number, head in enumerate(layer.heads))),
+                str(layer.neurons),
+                "yes" if layer.unchanged else "",
+            )
+        )
+    outside = [(name, f"{value:.3g}") for name, value in found.outer.items()]
+    print_lines(*columns(rows), "", *columns([("outside", ""), *outside]), "", str(found))
+
+
+def _spread(values: tuple[float, ...]) -> str:
+    return f"{min(values):.3g} … {max(values):.3g}"
+
+
+def _drawn(found: "Comparison", path: Path) -> bytes:
+    import io
+
+    from neuromanifold.checkpoints.heatmap import compare_figure
+    from neuromanifold.errors import ArgumentError
+
+    suffix = path.suffix.lstrip(".").lower()
+    if suffix not in ("png", "svg", "pdf"):
+        raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {path.name}")
+    content = io.BytesIO()
+    compare_figure(found).savefig(content, format=suffix)
+    return content.getvalue()
+
+
+def align(
+    first: Model,
+    second: Model,
+    *,
+    out: Annotated[Path, Parameter(help="the safetensors file to write")],
+    dtype: Dtype = None,
+    config: Config = None,
+    heads: Heads = None,
+    family: Family = None,
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Move the second model along its fiber towards the first; its function stays.
+
+    Example: neuromanifold checkpoint align base sibling --out aligned.safetensors
+    """
+    from neuromanifold.checkpoints.align import align as find
+    from neuromanifold.files import check_writable
+
+    check_writable(out, force=force)
+    with progress("aligning"):
+        report = find(
+            first,
+            second,
+            out,
+            dtype=dtype_of(dtype),
+            force=force,
+            seed=seed,
+            config=config,
+            heads=heads,
+            family=family,
+        )
+    if json:
+        print_json(report.to_dict())
+    else:
+        print_lines(str(report))
+
+
+def fingerprint(
+    model: Model,
+    *,
+    config: Config = None,
+    heads: Heads = None,
+    family: Family = None,
+    json: Json = False,
+) -> None:
+    """Give numbers of a model, and their hash, that no exact symmetry changes.
+
+    Example: neuromanifold checkpoint fingerprint my-model
+    """
+    from neuromanifold.checkpoints.fingerprint import model_fingerprint
+
+    with progress("reading the layers"):
+        found = model_fingerprint(model, config=config, heads=heads, family=family)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_lines(str(found))
