@@ -116,9 +116,7 @@ def _turn_heads(block: Block, first: Tensors, moved: Tensors, descend: bool) -> 
         left, other = (
             np.moveaxis(t["output"][g], 2, 0).reshape(a.value_size, -1) for t in (first, moved)
         )
-        C = nearest_basis(
-            left, first["value"][g], other, moved["value"][g], descend=descend
-        )
+        C = nearest_basis(left, first["value"][g], other, moved["value"][g], descend=descend)
         moved["value"] = _replaced(moved["value"], g, C @ moved["value"][g])
         if "value_bias" in moved:
             moved["value_bias"] = _replaced(moved["value_bias"], g, C @ moved["value_bias"][g])
@@ -165,7 +163,9 @@ def _turn_neurons(block: Block, first: Tensors, moved: Tensors) -> None:
         return
     ups, downs = zip(*((with_bias(t, "up"), t["down"].T) for t in (first, moved)), strict=True)
     if mlp.activation == "tanh" and not mlp.gated:
-        factor = np.where(np.sum(ups[0] * ups[1], 1) + np.sum(downs[0] * downs[1], 1) < 0, -1.0, 1.0)
+        factor = np.where(
+            np.sum(ups[0] * ups[1], 1) + np.sum(downs[0] * downs[1], 1) < 0, -1.0, 1.0
+        )
     else:
         factor = nearest_scale(ups[0], downs[0], ups[1], downs[1], signed=mlp.gated)
     moved["up"] = factor[:, None] * moved["up"]
@@ -231,9 +231,7 @@ def _unfold_biases(block: Block, moved: Tensors, raw: Tensors) -> None:
         moved["down_bias"] = raw["down_bias"]
 
 
-def _unfold_norm(
-    block: Block, moved: Tensors, raw: Tensors, norm: str, readers: list[str]
-) -> None:
+def _unfold_norm(block: Block, moved: Tensors, raw: Tensors, norm: str, readers: list[str]) -> None:
     """Give a folded norm a gain near to that of `raw`, its shift, and the readers what that takes.
 
     A reader W of the folded norm becomes (W + μ 1ᵀ)/γ, for any γ and, where means are removed, any
@@ -241,7 +239,9 @@ def _unfold_norm(
     nearest. Rows that no bias serves have their constant along 1, and μ must keep it.
     """
     gamma, beta = gains(block, raw, norm), raw.get(f"{norm}_shift")
-    if np.abs(gamma).min() <= FAINT * np.abs(gamma).max() or (beta is not None and not block.centred):
+    if np.abs(gamma).min() <= FAINT * np.abs(gamma).max() or (
+        beta is not None and not block.centred
+    ):
         return
     served = {name: _served(block, moved, name) for name in readers}
     slope = 0.0 if beta is None else np.sum(beta / gamma)

@@ -29,6 +29,8 @@ from neuromanifold.errors import ArgumentError
 
 UNRELATED = 2**0.5
 """The relative distance of two matrices of equal norm that have nothing to do with each other."""
+ARITHMETIC = 2.0**-48
+"""What folding and turning the stream in float64 cost: a few dozen units of rounding."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def compare(
     )
     check_comparable(a, b)
     pair = Pair(a, b)
-    u = max(roundoff(item.dtype("layers.0.query")) for item in (a, b))
+    u = ARITHMETIC + max(roundoff(item.dtype("layers.0.query")) for item in (a, b))
     layers = tuple(_compare_layer(pair, layer, u) for layer in range(a.block.stored_layers))
     outer = {name: relative(table, pair.outer[1][name]) for name, table in pair.outer[0].items()}
     remarks = tuple(dict.fromkeys((*a.remarks, *b.remarks)))

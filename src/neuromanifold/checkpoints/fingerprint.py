@@ -88,9 +88,7 @@ def model_fingerprint(
         model = open_checkpoint(model, config=config, heads=heads, family=family)
     form = folded(model)
     block = model.block
-    layers = np.array(
-        [_layer(block, form.layer(layer)) for layer in range(block.stored_layers)]
-    )
+    layers = np.array([_layer(block, form.layer(layer)) for layer in range(block.stored_layers)])
     outer = {
         f"{name} {kind}": float(_logarithm(np.array(value)))
         for name, table in form.outer().items()
@@ -129,13 +127,8 @@ def _head_rows(heads: Heads) -> np.ndarray:
     planes = np.linalg.norm(heads.query_planes, axis=-1) * np.linalg.norm(key_planes, axis=-1)
     scores = np.concatenate([plain, planes], axis=1)
     writes = _singular_values(heads.output, value)
-    return np.stack(
-        [f(part) for part in (scores, writes) for f in (_frobenius, lambda x: x.max(axis=1))], 1
-    )
-
-
-def _frobenius(values: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.sum(values**2, axis=1))
+    norms = [(np.linalg.norm(part, axis=1), part.max(axis=1)) for part in (scores, writes)]
+    return np.stack([norm for pair in norms for norm in pair], axis=1)
 
 
 def _singular_values(left: np.ndarray, right: np.ndarray) -> np.ndarray:

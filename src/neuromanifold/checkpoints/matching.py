@@ -58,9 +58,7 @@ def _if_better(first: np.ndarray, second: np.ndarray, R: np.ndarray | None) -> n
     return R if before - after > SAME * float(np.sum(first**2)) else None
 
 
-def moved_outer(
-    block: Block, first: Tensors, second: Tensors, R: np.ndarray | None
-) -> Tensors:
+def moved_outer(block: Block, first: Tensors, second: Tensors, R: np.ndarray | None) -> Tensors:
     """The second model's folded outer tensors where the first one has them."""
     turned = second if R is None else rotate_outer(block, second, R)
     return match_tables(block, first, turned)

@@ -51,7 +51,10 @@ def balancing(left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
 
 
 def _descend(
-    start: np.ndarray, left: np.ndarray, right: np.ndarray, other_left: np.ndarray,
+    start: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    other_left: np.ndarray,
     other_right: np.ndarray,
 ) -> np.ndarray:
     """Lower f(C) = ‖C R′ − R‖² + ‖D L′ − L‖², D = C^-T, from `start` by L-BFGS.
@@ -84,14 +87,18 @@ def _descend(
 
 
 def nearest_scale(
-    first: np.ndarray, second: np.ndarray, other_first: np.ndarray, other_second: np.ndarray,
-    *, signed: bool = True,
+    first: np.ndarray,
+    second: np.ndarray,
+    other_first: np.ndarray,
+    other_second: np.ndarray,
+    *,
+    signed: bool = True,
 ) -> np.ndarray:
     """For rows x, y and x′, y′ the numbers c for which c x′, y′/c̄ are nearest to x, y.
 
-    With |c| = e^t the squared distance is e^2t‖x′‖² + e^-2t‖y′‖² − 2|p e^t + q e^-t| and a constant,
-    for p = ⟨x, x′⟩, q = ⟨y, y′⟩ and the best phase (or sign); without `signed` c is positive. The
-    t is found on finer and finer grids, all rows at once, and then by Newton's method.
+    With |c| = e^t the squared distance is e^2t‖x′‖² + e^-2t‖y′‖² − 2|p e^t + q e^-t| plus a
+    constant, for p = ⟨x, x′⟩, q = ⟨y, y′⟩ and the best phase (or sign); without `signed` c is
+    positive. t is found on finer and finer grids, all rows at once, and then by Newton's method.
     """
     a, b = (np.sum(np.abs(part) ** 2, -1) for part in (other_first, other_second))
     p = np.sum(np.conj(first) * other_first, -1)

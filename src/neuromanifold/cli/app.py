@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 from neuromanifold import __version__
 from neuromanifold.cli import checkpoint as checkpoint_commands
 from neuromanifold.cli import checkpoint_adapter as adapter_commands
+from neuromanifold.cli import checkpoint_compare as compare_commands
 from neuromanifold.cli import fiber as fiber_commands
 from neuromanifold.cli import weights as weights_commands
 from neuromanifold.cli.atlas import atlas
@@ -74,7 +75,14 @@ for command in (
     adapter.command(command)
 
 checkpoint = App(name="checkpoint", help="Real models in files, and what their function ignores.")
-for command in (checkpoint_commands.audit, checkpoint_commands.canonical, adapter):
+for command in (
+    checkpoint_commands.audit,
+    checkpoint_commands.canonical,
+    compare_commands.compare,
+    compare_commands.align,
+    compare_commands.fingerprint,
+    adapter,
+):
     checkpoint.command(command)
 
 weights = App(name="weights", help="Make and look at weights files.")

@@ -1,26 +1,20 @@
 """`neuromanifold checkpoint adapter`: low-rank adapters, whatever their factors."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Force, Json
+from neuromanifold.cli.options import Dtype, Force, Json, dtype_of
 from neuromanifold.cli.output import columns, print_json, print_lines, progress
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from neuromanifold.checkpoints.adapters.reduce import Reduced
 
 Folder = Annotated[Path, Parameter(help="an adapter's folder, or its weights file")]
 Out = Annotated[Path, Parameter(help="the folder to write")]
 Rank = Annotated[int | None, Parameter(help="keep at most this rank")]
 Error = Annotated[float | None, Parameter(help="keep as little as this relative error allows")]
-Dtype = Annotated[
-    Literal["float64", "float32", "float16", "bfloat16"] | None,
-    Parameter(help="of the factors written; by default that of the factors read"),
-]
 
 
 def audit(adapter: Folder, *, json: Json = False) -> None:
@@ -64,7 +58,7 @@ def canonical(
     from neuromanifold.checkpoints.adapters.reduce import canonical_adapter
 
     with progress("factoring"):
-        made = canonical_adapter(load_adapter(adapter), dtype=_dtype(dtype))
+        made = canonical_adapter(load_adapter(adapter), dtype=dtype_of(dtype))
     _finish(made, out, force, json)
 
 
@@ -92,7 +86,7 @@ def merge(
             f"--weights must be numbers with commas between them, like 0.5,0.5; got {weights!r}"
         ) from None
     with progress("merging"):
-        made = merge_adapters(adapters, numbers, rank=rank, error=error, dtype=_dtype(dtype))
+        made = merge_adapters(adapters, numbers, rank=rank, error=error, dtype=dtype_of(dtype))
     _finish(made, out, force, json)
 
 
@@ -115,7 +109,7 @@ def shrink(
 
     with progress("shrinking"):
         loaded = load_adapter(adapter)
-        made = shrink_adapter(loaded, rank=rank, error=error, dtype=_dtype(dtype))
+        made = shrink_adapter(loaded, rank=rank, error=error, dtype=dtype_of(dtype))
     _finish(made, out, force, json)
 
 
@@ -135,15 +129,6 @@ def compare(*adapters: Folder, json: Json = False) -> None:
         return
     same = [f"The same adapter: {', '.join(group)}." for group in groups]
     print_lines(*map(str, distances), *same)
-
-
-def _dtype(word: str | None) -> "np.dtype | None":
-    if word is None:
-        return None
-    import ml_dtypes
-    import numpy as np
-
-    return np.dtype(ml_dtypes.bfloat16 if word == "bfloat16" else word)
 
 
 def _finish(made: "Reduced", out: Path, force: bool, json: bool) -> None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.checkpoint import Config, Dtype, Family, Heads, Model, dtype_of
-from neuromanifold.cli.options import Force, Json, Seed
+from neuromanifold.cli.checkpoint import Config, Family, Heads, Model
+from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
 from neuromanifold.cli.output import columns, print_json, print_lines, progress
 
 if TYPE_CHECKING:
@@ -44,18 +44,18 @@ def compare(
         print_json(found.to_dict())
         return
     rows = [("layer", "scores", "writing", "MLP", "heads moved", "neurons moved", "unchanged")]
-    for layer in found.layers:
-        rows.append(
-            (
-                str(layer.layer),
-                _spread(layer.scores),
-                _spread(layer.writes),
-                "" if layer.mlp is None else f"{layer.mlp:.3g}",
-                str(sum(head != number for number, head in enumerate(layer.heads))),
-                str(layer.neurons),
-                "yes" if layer.unchanged else "",
-            )
+    rows += [
+        (
+            str(layer.layer),
+            _spread(layer.scores),
+            _spread(layer.writes),
+            "" if layer.mlp is None else f"{layer.mlp:.3g}",
+            str(sum(head != number for number, head in enumerate(layer.heads))),
+            str(layer.neurons),
+            "yes" if layer.unchanged else "",
         )
+        for layer in found.layers
+    ]
     outside = [(name, f"{value:.3g}") for name, value in found.outer.items()]
     print_lines(*columns(rows), "", *columns([("outside", ""), *outside]), "", str(found))
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -12,12 +12,28 @@ from neuromanifold.cost import Cost
 from neuromanifold.errors import ArchitectureError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from neuromanifold.networks.weights import Weights
 
 Seed = Annotated[int, Parameter(help="seed of everything that is drawn")]
 Prime = Annotated[int | None, Parameter(help="the prime, 2^20 < p < 2^23; default the largest")]
 Force = Annotated[bool, Parameter(negative="", help="replace an existing file")]
+Dtype = Annotated[
+    Literal["float64", "float32", "float16", "bfloat16"] | None,
+    Parameter(help="of the tensors written; by default that of the tensors read"),
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="print the answer as JSON")]
+
+
+def dtype_of(word: str | None) -> "np.dtype | None":
+    """The dtype of a word of `Dtype`."""
+    if word is None:
+        return None
+    import ml_dtypes
+    import numpy as np
+
+    return np.dtype(ml_dtypes.bfloat16 if word == "bfloat16" else word)
 
 
 @Parameter(name="*")
