@@ -358,6 +358,7 @@ COMMANDS = [
         ([], "dim explain identifiable certify verify redundancy classify recover statements"),
         (["weights"], "init show"),
         (["fiber"], "same transport canonical sample walk describe"),
+        (["checkpoint"], "audit canonical compare align fingerprint"),
         (["checkpoint", "adapter"], "audit canonical merge compare shrink"),
     )
     for name in names.split()
