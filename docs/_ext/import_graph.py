@@ -18,9 +18,7 @@ def layers(root: Path) -> list[list[str]]:
     """The packages of each layer, highest first."""
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     contract = settings["tool"]["importlinter"]["contracts"][0]
-    return [
-        [name.strip(" ()") for name in layer.split("|")] for layer in contract["layers"]
-    ]
+    return [[name.strip(" ()") for name in layer.split("|")] for layer in contract["layers"]]
 
 
 def arrows(packages: list[str]) -> set[tuple[str, str]]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.fibers.pairs import layer_spectra, swapped
-from neuromanifold.networks.probe import is_homogeneous
+from neuromanifold.networks.traits import is_homogeneous
 from neuromanifold.networks.virtual import has_virtual_weights, virtual_weights
 from neuromanifold.networks.weights import Weights
 

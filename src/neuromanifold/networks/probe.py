@@ -15,16 +15,12 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.attention import attention, attention_layer
 from neuromanifold.networks.reconditioned import reconditioned
+from neuromanifold.networks.traits import is_homogeneous
 from neuromanifold.networks.weights import Weights, unflatten
 
 Inputs = Float[np.ndarray, "n d t"]
 
 _DIRECTIONS = 8
-
-
-def is_homogeneous(architecture: Architecture) -> bool:
-    """Whether φ(sX) = s^(3^l) φ(X): lightning without skip (def-2)."""
-    return architecture.attention == "lightning" and architecture.skip == "none"
 
 
 def random_inputs(architecture: Architecture, count: int, seed: int) -> Inputs:

@@ -21,6 +21,11 @@ from neuromanifold.networks.family import Family
 from neuromanifold.networks.network import Network, Structure, function_network
 from neuromanifold.networks.readout import check_readout, read_out
 from neuromanifold.networks.space import Axis, Space, Tensor
+from neuromanifold.networks.traits import (
+    fixes_widths,
+    is_linear_in_scores,
+    sees_value_maps,
+)
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
 from neuromanifold.symmetry.groups import GL
 from neuromanifold.symmetry.head_mixing import HeadMixing
@@ -83,7 +88,7 @@ def _up_to_a_constant(network: Network) -> Any:
 def _axes(architecture: Architecture) -> dict[str, tuple[Axis, ...]]:
     """The axes of every tensor."""
     last = architecture.depth
-    fixed = architecture.skip == "residual"
+    fixed = fixes_widths(architecture)
     widths = [
         Space(f"width {i}", d)
         if fixed or i in (0, last)
@@ -115,11 +120,12 @@ def _families(architecture: Architecture, readout: Readout) -> tuple[Family, ...
     """The symmetries that are no change of basis, in the order in which a ledger counts them."""
     depth, heads = architecture.depth, architecture.heads
     found: list[Family] = []
-    if architecture.attention == "lightning":
-        if architecture.skip != "inner":
+    if is_linear_in_scores(architecture):
+        keeps_sum = sees_value_maps(architecture)
+        if not keeps_sum:
             found.append(Scaling(depth, heads))
         if heads > 1:
-            found.append(HeadMixing(architecture, keeps_sum=architecture.skip == "inner"))
+            found.append(HeadMixing(architecture, keeps_sum))
     if heads > 1:
         found.append(HeadPermutation(depth, heads))
     if readout != "logits":
@@ -127,7 +133,7 @@ def _families(architecture: Architecture, readout: Readout) -> tuple[Family, ...
         written = f"layers.{depth - 1}.{name}"
         found.append(OutputShift(written, shape))
         # With one output coordinate the shift is all of it, and nothing is left to be scaled.
-        if readout == "decisions" and shape[1] > 1 and architecture.skip != "residual":
+        if readout == "decisions" and shape[1] > 1 and not fixes_widths(architecture):
             found.append(OutputScaling(written, heads))
     return tuple(found)
 

@@ -14,13 +14,13 @@ from jaxtyping import Float
 
 from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.networks.probe import (
-    is_homogeneous,
     log_sizes,
     outputs,
     random_inputs,
     rounding_effect,
     well_scaled,
 )
+from neuromanifold.networks.traits import is_homogeneous
 from neuromanifold.networks.weights import Weights
 
 DIGITS = 4
