@@ -19,7 +19,14 @@ from neuromanifold.algebra.modular.function import (
     over_prime_field,
     rows_over_prime_field,
 )
+from neuromanifold.algebra.modular.obligations import (
+    Obligation,
+    Source,
+    obligations,
+    relations_of,
+)
 from neuromanifold.algebra.modular.opening import opened
+from neuromanifold.algebra.modular.squares import settled
 
 FormalExponentials = FormalElements
 
@@ -27,8 +34,13 @@ __all__ = [
     "FormalElements",
     "FormalExponentials",
     "ModularFunction",
+    "Obligation",
+    "Source",
     "exponents_of",
+    "obligations",
     "opened",
     "over_prime_field",
+    "relations_of",
     "rows_over_prime_field",
+    "settled",
 ]

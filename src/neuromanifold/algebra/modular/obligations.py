@@ -23,8 +23,8 @@ are among the columns, and none of them may depend on others.
 derivative along them must vanish.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import jax
@@ -32,7 +32,13 @@ import numpy as np
 
 from neuromanifold.algebra.modular.elements import Formal, FormalElements
 from neuromanifold.algebra.modular.function import ModularFunction
-from neuromanifold.algebra.modular.relations import Dependent, Place, Relations, rational
+from neuromanifold.algebra.modular.relations import (
+    NO_RELATIONS,
+    Dependent,
+    Place,
+    Relations,
+    rational,
+)
 from neuromanifold.algebra.modular.roots import square_root
 from neuromanifold.algebra.modular.squares import Settled, character_rank, settled
 from neuromanifold.algebra.modular.tangents import Setting
@@ -42,7 +48,7 @@ from neuromanifold.errors import NotCoveredError
 
 SPARE_ROWS = 8
 TURNS = 4
-"""Weights drawn for the first matrix; as many as it has columns when that is not enough."""
+"""Weights drawn for the first matrix; twice as many while the last ones add to its rank."""
 SECOND_PRIMES = (8388449, 8388593)
 """Both leave 1 when divided by 4; relations are confirmed with one that is not the first."""
 
@@ -67,6 +73,10 @@ class Obligation:
     def met(self) -> bool:
         """Whether it is shown."""
         return self.columns == self.rank
+
+
+WeightsOver = Callable[[PrimeField], tuple[Residues, ...]]
+"""The leaves of given weights over a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +183,12 @@ class Columns:
             for c, kind in enumerate(self.kinds)
         }
 
+    def without_last(self, turns: int) -> "Columns":
+        """Without the rows of the last of so many turns."""
+        kept = slice(0, len(self.values) * (turns - 1) // turns)
+        parts = (self.values[kept], self.slopes[kept], self.additive[kept])
+        return Columns(self.places, self.kinds, *parts, self.field)
+
     def dependencies(self) -> tuple[list[int], dict[int, dict[int, float]]]:
         """The basis, and every other column that is seen as a combination of it, mod p.
 
@@ -266,22 +282,27 @@ def _enough(
 ) -> tuple[Columns, list[int], dict[int, dict[int, float]]]:
     """Columns at so many points that further ones find no further independence.
 
-    A few weights are enough for nearly every function; where columns come out dependent, as many
-    are taken as there are columns.
+    Where columns come out dependent and the last weights drawn added nothing to the rank, further
+    ones will not either: the rows at generic weights lie in the span of the others.
     """
     count = sum(len(visible(f)) for f in formals)
-    many = 1 if source.weights is not None else count + SPARE_ROWS
     batch = formals[0].shape[0] if along_samples else 1
-    few = max(TURNS if source.weights is None else 1, -(-(count + SPARE_ROWS) // batch))
-    for turns in (few, max(few, many)) if along_samples else (many,):
+    turns = max(2, -(-(count + SPARE_ROWS) // batch))
+    if along_samples and source.weights is None:
+        turns = max(turns, TURNS)
+    while True:
         columns = _columns(
             function, source, relations, formals, range(turns), along_samples=along_samples
         )
         basis, others = columns.dependencies()
         first = columns.first
-        known = [c for c in others if _is_known(columns, c, relations) or first[c] != c]
-        if len(known) == len(others):
+        if all(first[c] != c or _is_known(columns, c, relations) for c in others):
             break
+        if not along_samples or source.weights is not None:
+            break
+        if len(columns.without_last(turns).dependencies()[0]) == len(basis):
+            break
+        turns *= 2
     return columns, basis, others
 
 
@@ -345,16 +366,53 @@ def formal_steps(function: ModularFunction, *, samples: bool) -> tuple[Formal, .
 
 
 def relations_of(
-    function: ModularFunction, field: PrimeField, weights: tuple[Residues, ...] | None = None
+    function: ModularFunction, field: PrimeField, weights: WeightsOver | None = None
 ) -> Relations:
-    """The relations between a function's formal elements, at generic or at given weights."""
-    source = Source(field, 0, "relations", weights)
-    relations = Relations()
+    """The relations between a function's formal elements, at generic or at given weights.
+
+    Two functions that agree mod p at every point drawn, or are proportional there, may differ by a
+    multiple of p. So what was found has to hold mod a second prime as well.
+
+    Args:
+        function: the function.
+        field: the prime field.
+        weights: the leaves of given weights over a field; None for generic ones.
+    """
+    source = Source(field, 0, "relations", None if weights is None else weights(field))
+    relations = NO_RELATIONS
+    on_weights, on_samples = (formal_steps(function, samples=flag) for flag in (False, True))
     if weights is None:
-        on_weights = formal_steps(function, samples=False)
         relations = _found(function, source, relations, on_weights, along_samples=False)
-    on_samples = formal_steps(function, samples=True)
-    return _found(function, source, relations, on_samples, along_samples=True)
+    relations = _found(function, source, relations, on_samples, along_samples=True)
+    if not on_samples:
+        return relations
+    other = PrimeField(next(p for p in SECOND_PRIMES if p != field.modulus))
+    second = Source(other, 0, "relations", None if weights is None else weights(other))
+    patterns = [
+        _pattern(
+            _columns(function, place, relations, on_samples, range(1), along_samples=True),
+            relations,
+        )
+        for place in (source, second)
+    ]
+    return replace(relations, confirmed=patterns[0] == patterns[1])
+
+
+def _pattern(columns: Columns, relations: Relations) -> tuple[object, ...]:
+    """Which columns are trivial, which agree, and which relations hold, with or without a shift."""
+    place = {p: c for c, p in enumerate(columns.places)}
+    held = [
+        (
+            number,
+            dependent.entry,
+            bool(np.any(_rest(columns.slopes, place, number, dependent, columns.field))),
+            bool(np.any(_rest(columns.additive, place, number, dependent, columns.field))),
+        )
+        for number, dependents in relations.dependents.items()
+        for dependent in dependents
+        if (number, dependent.entry) in place
+    ]
+    return (columns.seen.tolist(), list(columns.first.values()), held)
 
 
 def obligations(
@@ -362,6 +420,8 @@ def obligations(
 ) -> tuple[Obligation, ...]:
     """Everything that has to be shown for the formal elements of a function, at fresh points."""
     checks: list[Obligation] = []
+    if not relations.confirmed:
+        checks.append(Obligation("relations that hold mod two primes", relations.count or 1, 0))
     on_samples = formal_steps(function, samples=True)
     shifts: list[tuple[int, Dependent]] = []
     if on_samples:

@@ -42,9 +42,15 @@ class Dependent:
 
 @dataclass(frozen=True)
 class Relations:
-    """All columns that depend on others, by the number of their formal step."""
+    """All columns that depend on others.
+
+    Attributes:
+        dependents: these columns, by the number of their formal step.
+        confirmed: whether they hold mod a second prime too.
+    """
 
     dependents: Mapping[int, tuple[Dependent, ...]] = field(default_factory=dict)
+    confirmed: bool = True
 
     def __bool__(self) -> bool:
         return bool(self.dependents)

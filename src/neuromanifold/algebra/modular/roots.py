@@ -26,7 +26,7 @@ def _table(modulus: int) -> np.ndarray:
 def square_root(x: Residues, field: PrimeField) -> Residues:
     """The root of each entry that lies in 1 … (p−1)/2; −1 where there is none."""
     roots = _table(field.modulus)[np.mod(x, field.modulus).astype(np.int64)]
-    return roots.astype(np.float64)
+    return np.asarray(roots, dtype=np.float64)
 
 
 def is_square(x: Residues, field: PrimeField) -> np.ndarray:
