@@ -20,7 +20,7 @@ def exact_rank(f, weights, sample, *, seed=3, field=FIELD):
     source = Source(field, seed, "test")
     checks = {check.name: check for check in obligations(rows, source, relations)}
     point = source.settled(rows, 77, relations)
-    values = rows(field, *point.arguments, exponentials=point.elements)
+    values = rows(field, *point.arguments, elements=point.elements)
     matrix = [leaf.reshape(parameters + 8, -1) for leaf in jax.tree.leaves(values)]
     return rank(np.concatenate(matrix, axis=1), field), checks
 

@@ -5,19 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from neuromanifold.algebra.modular import FormalExponentials, over_prime_field
+from neuromanifold.algebra.modular import FormalElements, over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.errors import NotCoveredError
 
 FIELD = PrimeField()
-EXP = FormalExponentials(FIELD, seed=3, label="masks")
+EXP = FormalElements(FIELD, seed=3, label="masks")
 CAUSAL = np.triu(np.ones((3, 3), dtype=bool))
 SCORES = FIELD.random(5, "scores", (3, 3))
 
 
 def evaluate(f, *arguments):
     modular = over_prime_field(f, *(np.zeros(x.shape) for x in arguments))
-    return modular(FIELD, *arguments, exponentials=EXP)
+    return modular(FIELD, *arguments, elements=EXP)
 
 
 def softmax_by_hand(scores, mask):

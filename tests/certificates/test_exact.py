@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
+from neuromanifold.certificates.ledger import explain
+from neuromanifold.certificates.numeric import estimate
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.weights import random_weights, unflatten
@@ -120,11 +122,13 @@ def has_symmetric_scores(architecture):
 
 
 @pytest.mark.statement("softmax-exact")
-def test_symmetric_scores_have_dependent_exponents_and_claim_no_proof():
+def test_symmetric_scores_have_dependent_exponents_which_are_written_over_a_basis():
     certificate = certify(softmax((1, 2), (1,), 3))
     assert has_symmetric_scores(certificate.architecture)
-    assert (certificate.independence.columns, certificate.independence.rank) == (6, 5)
-    assert certificate.verdict == "bounds"
+    check = certificate.independence
+    assert (check.columns, check.rank, check.relations) == (5, 5, 1)
+    assert certificate.verdict == "exact"
+    assert certificate.lower == estimate(certificate.architecture).rank
 
 
 @settings(max_examples=8)
@@ -231,11 +235,24 @@ def test_dependent_exponents_at_given_weights_are_noticed():
     }
     special = type(random_weights(network, 0)).from_tensors(network, [tensors])
     certificate = certify(network, weights=special)
-    assert certificate.independence is not None
-    assert not certificate.independence.proved
-    assert certificate.verdict == "bounds"
-    assert "proves nothing" in str(certificate)
+    check = certificate.independence
+    assert (check.columns, check.rank, check.relations) == (2, 2, 2)
+    assert certificate.lower == estimate(network, weights=special).rank == 12
     assert certify(network).verdict == "exact"
+
+
+@pytest.mark.statement("softmax-exact")
+def test_a_rank_that_proves_nothing_is_no_lower_bound():
+    """Two heads of width 1 at given weights: the exponents' ratio is no small rational number."""
+    network = softmax((1, 1), (1,), 2, heads=2)
+    certificate = certify(network, weights=random_weights(network, 0))
+    check = certificate.independence
+    assert (check.columns, check.rank, certificate.lower_is_proved) == (4, 2, False)
+    assert (certificate.lower, certificate.verdict) == (0, "bounds")
+    assert certificate.rank == certificate.summary()["rank"] > 0 == certificate.summary()["lower"]
+    assert "proves nothing" in str(certificate)
+    assert "exponentials: rank 2 of 4" in str(certificate)
+    assert explain(network, weights=random_weights(network, 0)).lines[0].name != "dimension"
 
 
 @pytest.mark.statement("softmax-exact")

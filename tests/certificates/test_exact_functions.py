@@ -1,10 +1,13 @@
 """Any JAX function is certified: classical varieties, a user's network, and clear refusals."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import neuromanifold as nm
 from neuromanifold.certificates.exact import certify_function
 from neuromanifold.errors import ArgumentError, DiagramError, NotCoveredError
 
@@ -91,14 +94,14 @@ def test_a_users_own_softmax_network():
     weights = {"A": values(3, 3), "V": values(2, 3)}
     certificate = certify_function(network, weights, values(3, 4), name="mine")
     assert (certificate.lower, certificate.verdict) == (15, "exact")
-    assert certificate.independence.proved
+    assert certificate.independence.met
     assert str(certificate).startswith("mine: the dimension is 15 (exact;")
 
 
 @pytest.mark.parametrize(
     ("function", "weights", "error", "sentence"),
     [
-        (lambda w, X: jnp.sin(w * X), values(), NotCoveredError, "cos"),
+        (lambda w, X: jnp.arctan(w * X), values(), NotCoveredError, "atan"),
         (lambda w, X: w * X * jnp.nan, values(), ArgumentError, "NaN"),
         (lambda w, X: w * X * jnp.inf, values(), ArgumentError, "inf"),
         (lambda _, X: X, values(), ArgumentError, "depends on none of its weights"),
@@ -110,3 +113,51 @@ def test_a_users_own_softmax_network():
 def test_functions_that_cannot_be_certified_are_named(function, weights, error, sentence):
     with pytest.raises(error, match=sentence):
         certify_function(function, weights, values())
+
+
+def straight_through(w, X):
+    rounded = w[0] * X[0]
+    return w[1] * X[1] + rounded + jax.lax.stop_gradient(-rounded)
+
+
+@pytest.mark.parametrize(
+    ("f", "dimension"),
+    [
+        (lambda w, X: w[0] * X[0] + w[1] * X[0] ** 2 - jax.lax.stop_gradient(w[1] * X[0] ** 2), 1),
+        (straight_through, 1),
+        (lambda w, X: w[0] * jnp.sqrt(X[0] ** 2) + w[1] * X[0], None),
+        (lambda w, X: w[0] * jnp.sqrt(4 * X[0]) + w[1] * jnp.sqrt(X[0]), None),
+        (lambda w, X: w[0] * jnp.tanh(X[0]) + w[1] * (2 * jax.nn.sigmoid(2 * X[0]) - 1), 1),
+        (lambda w, X: w[0] * jnp.log(X[0] * X[1]) + w[1] * (jnp.log(X[0]) + jnp.log(X[1])), 1),
+    ],
+)
+def test_traps_do_not_become_exact(f, dimension):
+    certificate = certify_function(f, values(2), values(2))
+    assert certificate.verdict == "bounds"
+    assert certificate.lower == (dimension or 0)
+    again = nm.verify(certificate, nm.network(f, values(2), values(2)))
+    assert again.agrees, str(again)
+
+
+def test_a_false_obligation_is_refuted():
+    f = lambda w, X: w[0] * jnp.sqrt(4 * X) + w[1] * jnp.sqrt(X)  # noqa: E731
+    true = certify_function(f, values(2), values())
+    (roots,) = true.obligations
+    forged = replace(true, obligations=(replace(roots, rank=2),))
+    assert forged.verdict == "exact"
+    assert not nm.verify(forged, nm.network(f, values(2), values())).agrees
+
+
+def test_how_constants_were_read_is_told():
+    fourier = np.real(np.exp(2j * np.pi * np.outer(np.arange(4), np.arange(4)) / 4))
+    noisy = certify_function(lambda w, X: (w * X) @ fourier, values(4), values(4), name="noisy")
+    assert noisy.readings.suspects
+    assert "may be rounding noise" in str(noisy)
+    mask = np.array([[0.0, -10000.0], [0.0, 0.0]])
+
+    def masked(w, X):
+        return w[0] * X @ jax.nn.softmax(w[1] * X.T @ X + mask, axis=0)
+
+    assert "Masks of -10000 were taken as minus infinity" in str(
+        certify_function(masked, values(2), values(1, 2))
+    )

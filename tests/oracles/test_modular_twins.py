@@ -14,13 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from neuromanifold.algebra.modular import FormalExponentials, exponents_of, over_prime_field
+from neuromanifold.algebra.modular import (
+    FormalElements,
+    Source,
+    obligations,
+    over_prime_field,
+    relations_of,
+    rows_over_prime_field,
+)
 from neuromanifold.algebra.prime_field import PrimeField
 
 FIELD = PrimeField()
 P = FIELD.modulus
 SEED, LABEL = 21, "twin"
-EXP = FormalExponentials(FIELD, SEED, LABEL)
+EXP = FormalElements(FIELD, SEED, LABEL)
 
 
 @dataclass(frozen=True)
@@ -174,7 +181,7 @@ NETWORKS = [
 def test_values_agree_with_the_plain_integer_twin(kind, widths, ranks, heads, t):
     weights, X, _ = draw(widths, ranks, heads, t, 1)
     modular = over_prime_field(lambda w, x: jax_network(kind, w, x), weights, X[0])
-    found = modular(FIELD, weights, X[0], exponentials=EXP)
+    found = modular(FIELD, weights, X[0], elements=EXP)
     zeros = jax.tree.map(np.zeros_like, weights)
     twin = twin_network(kind, twin_weights_of(weights, zeros), duals(X[0], np.zeros_like(X[0])))
     expected = FIELD.from_integers([[entry.a for entry in row] for row in twin])
@@ -186,7 +193,7 @@ def test_values_agree_with_the_plain_integer_twin(kind, widths, ranks, heads, t)
 def test_jacobian_rows_agree_with_dual_numbers_in_every_direction(kind, widths, ranks, heads, t):
     weights, X, u = draw(widths, ranks, heads, t, 2)
     modular = over_prime_field(rows(kind), weights, X, u)
-    found = jax.tree.leaves(modular(FIELD, weights, X, u, exponentials=EXP))
+    found = jax.tree.leaves(modular(FIELD, weights, X, u, elements=EXP))
     J = np.concatenate([leaf.reshape(2, -1) for leaf in found], axis=1)
     leaves, structure = jax.tree.flatten(weights)
     sizes = [leaf.size for leaf in leaves]
@@ -221,24 +228,15 @@ DIMENSIONS = [
 def test_ranks_are_the_known_dimensions(kind, widths, ranks, heads, t, dimension):
     weights, X, u = draw(widths, ranks, heads, t, dimension + 8)
     modular = over_prime_field(rows(kind), weights, X, u)
-    found = jax.tree.leaves(modular(FIELD, weights, X, u, exponentials=EXP))
+    found = jax.tree.leaves(modular(FIELD, weights, X, u, elements=EXP))
     J = np.concatenate([leaf.reshape(len(X), -1) for leaf in found], axis=1)
     assert rank(J) == dimension
 
 
 @pytest.mark.statement("softmax-exact")
 def test_the_exponents_of_two_layers_are_independent():
-    kind, count = "causal", 20
-    weights, X, _ = draw((2, 2, 2), (2, 2), 1, 3, count)
-    W = jax.tree.map(
-        lambda w: FIELD.random(3, f"{w.shape}{w[0, 0, 0]}", (count, *w.shape)), weights
-    )
-    other = FIELD.random(3, "other inputs", X.shape)
-    f = jax.vmap(exponents_of(lambda w, x: jax_network(kind, w, x)))
-    modular = over_prime_field(f, W, X)
-    here = modular(FIELD, W, X, exponentials=EXP)
-    there = modular(FIELD, W, other, exponentials=FormalExponentials(FIELD, SEED, "other"))
-    columns = ~modular.masked[0] & here.any(axis=0)
+    weights, X, _ = draw((2, 2, 2), (2, 2), 1, 3, 20)
+    rows = rows_over_prime_field(lambda w, x: jax_network("causal", w, x), weights, X[0], 20)
+    check, _ = obligations(rows, Source(FIELD, SEED, LABEL), relations_of(rows, FIELD))
     # Each layer has 6 entries that are not masked, and subtracts the first of each of 3 columns.
-    assert columns.sum() == 2 * (6 - 3)
-    assert rank(FIELD.reduce(here - there)[:, columns]) == columns.sum()
+    assert (check.columns, check.rank, check.relations) == (2 * (6 - 3), 6, 0)

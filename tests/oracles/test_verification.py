@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import neuromanifold as nm
-from neuromanifold.algebra.modular import FormalExponentials
+from neuromanifold.algebra.modular import FormalElements, Obligation
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify, certify_function
-from neuromanifold.certificates.independence import Independence
 from neuromanifold.certificates.jacobian import at_a_point, jacobian_rows
 from neuromanifold.certificates.twin import TwinExponentials
 from neuromanifold.certificates.verify import twin_rows, verify
@@ -47,10 +46,10 @@ def test_true_certificates_are_confirmed_with_either_prime(architecture):
 @pytest.mark.parametrize(
     "change",
     [
-        {"lower": 20},
+        {"rank": 20},
         {"upper": 24},
         {"symmetries": ()},
-        {"independence": Independence(11, 11)},
+        {"obligations": (Obligation("exponentials", 11, 11), Obligation("maxima", 2, 2))},
         {"upper_source": "symmetries"},
     ],
 )
@@ -90,7 +89,7 @@ def test_a_users_function_is_verified_with_the_function_itself():
 def test_the_twin_has_the_same_exponentials():
     field = PrimeField()
     arguments = field.random(0, "arguments", (200,))
-    ours = FormalExponentials(field, 7, "label")(arguments)
+    ours = FormalElements(field, 7, "label")(arguments)
     twin = TwinExponentials.of(field.modulus, 7, "label")
     assert [twin(int(a) % field.modulus) for a in arguments] == [
         int(e) % field.modulus for e in ours

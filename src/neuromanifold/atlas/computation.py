@@ -50,7 +50,7 @@ def _certified(task: Task) -> Record:
     check = certificate.independence
     return Record(
         task=task,
-        lower=certificate.lower,
+        lower=certificate.rank,
         upper=certificate.upper,
         upper_source=certificate.upper_source,
         lower_proved=certificate.lower_is_proved,
@@ -65,7 +65,7 @@ def _certified(task: Task) -> Record:
             "kernel_checks": certificate.kernel_checks,
             "symmetries": {family.name: family.dimension for family in certificate.symmetries},
             "independence": None if check is None else [check.rank, check.columns],
-            "dyadic_constants": list(certificate.dyadic_constants),
+            "dyadic_constants": list(certificate.readings.dyadic),
             "versions": certificate.versions,
         },
     )

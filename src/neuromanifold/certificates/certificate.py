@@ -7,16 +7,17 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal
 
+from neuromanifold.algebra.modular import Obligation
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.decode import decoded
-from neuromanifold.certificates.independence import Independence
+from neuromanifold.certificates.jacobian import Readings
 from neuromanifold.certificates.symmetry_bound import FamilyRank
 from neuromanifold.display import Displayed
 from neuromanifold.errors import FileFormatError
 from neuromanifold.files import read_json_file, write_file
 
 FORMAT = "neuromanifold certificate"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 Verdict = Literal["exact", "exact given symmetries", "bounds"]
 
@@ -48,14 +49,14 @@ class Certificate(Displayed):
         attempt: how many points were passed over because a denominator was zero there.
         inputs: the number of inputs, one Jacobian row each.
         parameters: the number of parameters.
-        lower: the rank of the Jacobian: dim ≥ lower, if the exponentials are independent.
+        rank: the rank of the Jacobian: dim ≥ rank, if all obligations are met.
         upper: the smallest upper bound.
         upper_source: what proves it: the symmetries, or the name of a bound of theory.
         symmetries: what each family of symmetries adds to the kernel, in the order counted.
         kernel_checks: known kernel vectors that were multiplied with every row and gave zero.
-        independence: the check of the exponents, or None without exponentials.
+        obligations: what has to be shown for formal elements, with the ranks that show it.
         user_symmetries: whether the upper bound rests on symmetries that the user supplied.
-        dyadic_constants: constants of the function taken as the exact value of their float.
+        readings: how constants of the function were read.
         versions: of this package, JAX and NumPy.
         seconds: how long it took.
     """
@@ -69,33 +70,44 @@ class Certificate(Displayed):
     attempt: int
     inputs: int
     parameters: int
-    lower: int
+    rank: int
     upper: int
     upper_source: str
     symmetries: tuple[FamilyRank, ...]
     kernel_checks: int
-    independence: Independence | None
+    obligations: tuple[Obligation, ...]
     user_symmetries: bool
-    dyadic_constants: tuple[float, ...]
+    readings: Readings
     versions: dict[str, str]
     seconds: float
 
     @property
     def lower_is_proved(self) -> bool:
-        """Whether the lower bound is proved: it is, unless exponents may depend on each other."""
-        return self.independence is None or self.independence.proved
+        """Whether the rank is a proved lower bound: whether every obligation is met."""
+        return all(obligation.met for obligation in self.obligations)
+
+    @property
+    def lower(self) -> int:
+        """The proved lower bound: the rank, or 0 when an obligation is not met."""
+        return self.rank if self.lower_is_proved else 0
+
+    @property
+    def independence(self) -> Obligation | None:
+        """The obligation of exponentials and logarithms, or None without any."""
+        named = (o for o in self.obligations if o.name.startswith("exponentials"))
+        return next(named, None)
 
     @property
     def verdict(self) -> Verdict:
         """`exact` when the bounds meet and both are proved."""
-        if self.lower != self.upper or not self.lower_is_proved:
+        if self.rank != self.upper or not self.lower_is_proved:
             return "bounds"
         return "exact given symmetries" if self.user_symmetries else "exact"
 
     @property
     def unexplained(self) -> int:
         """How many kernel dimensions no known bound accounts for."""
-        return self.upper - self.lower
+        return self.upper - self.rank
 
     @property
     def subject(self) -> str:
@@ -109,11 +121,13 @@ class Certificate(Displayed):
         kind = "dimension" if self.weights is None else "local dimension at the given weights"
         how = f"prime {self.prime}, seed {self.seed}, {self.inputs} inputs"
         if not self.lower_is_proved:
-            check = self.independence or Independence(0, 0)
+            unmet = "; ".join(
+                f"{o.name}: rank {o.rank} of {o.columns}" for o in self.obligations if not o.met
+            )
             return (
                 f"{self.subject}: the {kind} is at most {self.upper}; the rank found is "
-                f"{self.lower}, which proves nothing, because the exponentials were not shown to "
-                f"be independent (rank {check.rank} of {check.columns}; {how})."
+                f"{self.rank}, which proves nothing, because what stands for formal functions was "
+                f"not shown to be independent ({unmet}; {how})."
             )
         if self.verdict == "bounds":
             surer = (
@@ -123,12 +137,28 @@ class Certificate(Displayed):
                 f"{self.subject}: the {kind} is at least {self.lower} and at most {self.upper}; "
                 f"{self.unexplained} of the kernel's dimensions are unexplained ({how}).{surer}"
             )
-        return f"{self.subject}: the {kind} is {self.lower} ({self.verdict}; {how})."
+        return f"{self.subject}: the {kind} is {self.lower} ({self.verdict}; {how}).{self._read}"
+
+    @property
+    def _read(self) -> str:
+        """How constants were read, as sentences."""
+        said = ""
+        if self.readings.dyadic:
+            count = len(self.readings.dyadic)
+            said += f" {count} constants were taken as the exact value of their floats."
+        if self.readings.suspects:
+            listed = ", ".join(f"{x:.1e}" for x in self.readings.suspects[:3])
+            said += f" Some may be rounding noise: {listed}."
+        if self.readings.masks:
+            listed = ", ".join(f"{x:g}" for x in self.readings.masks[:3])
+            said += f" Masks of {listed} were taken as minus infinity."
+        return said
 
     def summary(self) -> dict[str, Any]:
         """The certificate as it stands in the JSON of `dim`."""
         return {
             "lower": self.lower,
+            "rank": self.rank,
             "upper": self.upper,
             "verdict": self.verdict,
             "exact": self.verdict == "exact",
@@ -137,7 +167,8 @@ class Certificate(Displayed):
             "seed": self.seed,
             "inputs": self.inputs,
             "symmetries": [asdict(family) for family in self.symmetries],
-            "independence": None if self.independence is None else asdict(self.independence),
+            "independence": _columns_and_rank(self.independence),
+            "obligations": [_obligation(o) for o in self.obligations],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,6 +178,7 @@ class Certificate(Displayed):
             "version": FORMAT_VERSION,
             **asdict(self),
             "architecture": self.architecture.to_dict() if self.architecture else None,
+            "lower": self.lower,
             "verdict": self.verdict,
             "unexplained": self.unexplained,
         }
@@ -168,7 +200,7 @@ class Certificate(Displayed):
             raise FileFormatError(
                 "the certificate was edited: its checksum does not fit its content; make it again"
             )
-        derived = ("format", "version", "verdict", "unexplained")
+        derived = ("format", "version", "lower", "verdict", "unexplained")
         own = {key: value for key, value in content.items() if key not in derived}
         certificate = decoded(cls, own)
         for key, value in certificate.to_dict().items():
@@ -195,6 +227,16 @@ def load_certificate(path: str | Path) -> Certificate:
         return Certificate.from_dict(data)
     except FileFormatError as error:
         raise FileFormatError(f"{path}: {error}") from None
+
+
+def _columns_and_rank(obligation: Obligation | None) -> dict[str, int] | None:
+    if obligation is None:
+        return None
+    return {"columns": obligation.columns, "rank": obligation.rank}
+
+
+def _obligation(obligation: Obligation) -> dict[str, Any]:
+    return {**asdict(obligation), "met": obligation.met}
 
 
 def _checksum(content: dict[str, Any]) -> str:

@@ -17,8 +17,13 @@ from neuromanifold import __version__
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField, Residues
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.certificate import Certificate, Function
-from neuromanifold.certificates.independence import Independence, independence
-from neuromanifold.certificates.jacobian import JacobianRank, Point, at_a_point, jacobian_rank
+from neuromanifold.certificates.jacobian import (
+    GivenWeights,
+    JacobianRank,
+    Point,
+    at_a_point,
+    jacobian_rank,
+)
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
     KernelVectors,
@@ -62,7 +67,7 @@ def certify(
     started = time.perf_counter()
     field = certificate_field(prime, inputs)
     net = network(subject, readout=readout)
-    given = None if weights is None else given_residues(net, weights, field)
+    given = None if weights is None else given_weights(net, weights)
 
     def compute(point: Point) -> Certificate:
         symmetries, kernel = symmetries_at(net, point)
@@ -74,9 +79,6 @@ def certify(
                 f"the output of {net.name} depends on none of its weights; "
                 "give the weights as the first argument"
             )
-        check: Independence | None = None
-        if found.uses_exponentials:
-            check = independence(net, point, fixed_weights=weights is not None)
         return Certificate(
             architecture=net.architecture,
             function=None if net.architecture else Function(net.name, net.fingerprint),
@@ -87,14 +89,14 @@ def certify(
             attempt=point.attempt,
             inputs=found.inputs,
             parameters=net.parameters,
-            lower=max(0, found.rank - len(net.constants)),
+            rank=max(0, found.rank - len(net.constants)),
             upper=upper,
             upper_source=source,
             symmetries=symmetries,
             kernel_checks=found.kernel_checks,
-            independence=check,
+            obligations=point.obligations(net, found.batch),
             user_symmetries=not net.is_built_in and any(f.dimension for f in symmetries),
-            dyadic_constants=found.dyadic_constants,
+            readings=found.readings,
             versions={
                 "neuromanifold": __version__,
                 "jax": jax.__version__,
@@ -183,9 +185,14 @@ def certificate_field(prime: int, inputs: int | None = None) -> PrimeField:
     return field
 
 
-def given_residues(net: Network, weights: Any, field: PrimeField) -> Residues:
-    """The exact residues of float weights, with ones for the constants."""
-    return field.from_floats(net.flatten(net.values(weights)))
+def given_weights(net: Network, weights: Any) -> GivenWeights:
+    """The exact residues of float weights over any field, with ones for the constants."""
+    values = net.flatten(net.values(weights))
+
+    def over(field: PrimeField) -> Residues:
+        return field.from_floats(values)
+
+    return over
 
 
 def weights_hash(net: Network, weights: Any) -> str:

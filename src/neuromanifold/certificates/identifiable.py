@@ -20,11 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from neuromanifold.algebra.modular import ModularFunction, over_prime_field
+from neuromanifold.algebra.modular import ModularFunction, Obligation, over_prime_field
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.exact import certificate_field, upper_bound
-from neuromanifold.certificates.independence import Independence, independence
 from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
 from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.certificates.quantity import Quantity
@@ -51,7 +50,7 @@ class Identifiability(Displayed):
         rank: the rank of the Jacobian.
         rank_with: the rank with the quantity's gradient added.
         upper: the proved upper bound of the first rank.
-        independence: the check of the exponents, or None without exponentials.
+        obligations: what has to be shown for formal elements, with the ranks that show it.
         prime: the prime p.
         seed: the seed of the point.
         inputs: the number of inputs.
@@ -67,7 +66,7 @@ class Identifiability(Displayed):
     rank: int
     rank_with: int
     upper: int
-    independence: Independence | None
+    obligations: tuple[Obligation, ...]
     prime: int
     seed: int
     inputs: int
@@ -87,7 +86,8 @@ class Identifiability(Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        check = self.independence
+        named = (o for o in self.obligations if o.name.startswith("exponentials"))
+        check = next(named, None)
         return {
             "architecture": self.architecture and self.architecture.to_dict(),
             "subject": self.subject,
@@ -142,7 +142,7 @@ def identifiable(
         found = jacobian_rank(net, point, upper, np.zeros((net.columns, 0)))
         rows = _rows(gradient, net, weights, field)
         grown = found.row_space.add(rows)
-        check = independence(net, point) if found.uses_exponentials else None
+        checks = point.obligations(net, found.batch)
         beyond = found.rank + grown > upper + len(net.constants)
         moved_by = _moved_by(blocks, rows, net, field)
         return Identifiability(
@@ -151,12 +151,12 @@ def identifiable(
             readout=net.readout,
             quantity=called,
             answer="no" if grown else "yes",
-            proved=bool(moved_by) or (beyond and (check is None or check.proved)),
+            proved=bool(moved_by) or (beyond and all(check.met for check in checks)),
             moved_by=moved_by,
             rank=found.rank,
             rank_with=found.rank + grown,
             upper=upper + len(net.constants),
-            independence=check,
+            obligations=checks,
             prime=prime,
             seed=seed,
             inputs=found.inputs,
@@ -184,7 +184,7 @@ def _gradient(quantity: Quantity, net: Network) -> ModularFunction:
         return jnp.ravel(of_names(named))
 
     gradient = over_prime_field(jax.jacrev(entries), shapes)
-    if gradient.uses_exponentials:
+    if gradient.formals:
         raise ArgumentError(
             "a quantity must be a rational function of the weights; this one has exponentials: "
             "ask for their arguments instead"

@@ -17,19 +17,39 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.echelon import EchelonForm
-from neuromanifold.algebra.modular import FormalExponentials
+from neuromanifold.algebra.modular import (
+    FormalElements,
+    ModularFunction,
+    Obligation,
+    Source,
+    obligations,
+    relations_of,
+    settled,
+)
+from neuromanifold.algebra.modular.formal_rules import NonSquareError
+from neuromanifold.algebra.modular.relations import NO_RELATIONS, Relations
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
-from neuromanifold.certificates.program import rows_program
+from neuromanifold.certificates.program import (
+    checked_program,
+    generic_relations,
+    rows_program,
+    weight_leaves,
+)
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.network import Network
 
 SPARE_ROWS = 8
 """Rows beyond the upper bound: each further row misses with probability about 1/p."""
 ATTEMPTS = 5
+MORE_ATTEMPTS = 64
+"""Points drawn where radicands that depend on weights alone have to be squares."""
 BATCH = 512
 """The most inputs in one evaluation, so that memory stays bounded while rows are streamed."""
 
 T = TypeVar("T")
+
+GivenWeights = Callable[[PrimeField], Residues]
+"""Given weights as one vector of residues, over any field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +61,42 @@ class Point:
         seed: the seed of everything drawn.
         attempt: how many points were drawn before because a denominator was zero there.
         weights: the weights as one vector of residues.
+        given: these weights over any field, when they were given and not drawn.
     """
 
     field: PrimeField
     seed: int
     attempt: int
     weights: Residues
+    given: GivenWeights | None = None
 
     def draw(self, what: str, shape: tuple[int, ...]) -> Residues:
         """Residues for one purpose."""
         return self.field.random(self.seed, f"{what} attempt {self.attempt}", shape)
 
-    def exponentials(self, what: str = "") -> FormalExponentials:
-        """The elements that stand for exponentials."""
-        return FormalExponentials(self.field, self.seed, f"{what} attempt {self.attempt}")
+    def elements(self, relations: Relations = NO_RELATIONS) -> FormalElements:
+        """The elements that stand for formal functions."""
+        return FormalElements(self.field, self.seed, f" attempt {self.attempt}", relations)
+
+    def relations(self, network: Network, batch: int) -> Relations:
+        """The relations between the formal elements of a network, at weights like these."""
+        given = self.given
+        if given is None:
+            return generic_relations(network, batch, self.field)
+        return relations_of(
+            checked_program(network, batch),
+            self.field,
+            lambda field: weight_leaves(network, given(field)),
+        )
+
+    def obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:
+        """What has to be shown for the formal elements of a network, with the ranks that do."""
+        program = checked_program(network, batch)
+        if not program.formals and not program.maxima:
+            return ()
+        leaves = None if self.given is None else weight_leaves(network, self.weights)
+        source = Source(self.field, self.seed, f"attempt {self.attempt}", leaves)
+        return obligations(program, source, self.relations(network, batch))
 
 
 def at_a_point(
@@ -62,24 +104,31 @@ def at_a_point(
     field: PrimeField,
     seed: int,
     compute: Callable[[Point], T],
-    weights: Residues | None = None,
+    weights: GivenWeights | None = None,
 ) -> T:
-    """`compute` at a random point, drawn again while a denominator is zero there.
+    """`compute` at a random point, drawn again while it is none that can be used.
 
-    With `weights` given only inputs and exponentials are drawn.
+    A point cannot be used when a denominator is zero there, or when a radicand that depends on the
+    weights alone is no square. With `weights` given only inputs and formal elements are drawn.
     """
-    for attempt in range(ATTEMPTS):
-        at = weights
+    attempts = ATTEMPTS
+    attempt = 0
+    while attempt < attempts:
+        at = None if weights is None else weights(field)
         if at is None:
             at = field.random(seed, f"weights attempt {attempt}", (network.columns,))
             at[network.parameters :] = 1.0
         try:
-            return compute(Point(field, seed, attempt, at))
+            return compute(Point(field, seed, attempt, at, weights))
+        except NonSquareError:
+            attempts = MORE_ATTEMPTS
         except ZeroResidueError:
-            continue
+            pass
+        attempt += 1
     raise ArgumentError(
-        f"a denominator is zero mod {field.modulus} at {ATTEMPTS} random points in a row; "
-        "the function divides by something that vanishes identically, or try another --prime"
+        f"a denominator is zero or a radicand no square mod {field.modulus} at {attempts} points "
+        "in a row; the function divides by something that vanishes identically, or try another "
+        "--prime"
     )
 
 
@@ -94,27 +143,29 @@ def jacobian_rows(
 ) -> Iterator[Float[np.ndarray, "batch columns"]]:
     """At least `count` rows uᵀ J after the first `skip`, in batches."""
     number, size = batches(count)
-    rows = rows_program(network, size)
+    program = rows_program(network, size)
     weights = network.assemble(point.weights)
-    exponentials = point.exponentials() if rows.uses_exponentials else None
-    inputs, cotangents = samples(network, point, skip + number * size)
-    for start in range(skip, skip + number * size, size):
-        batch = slice(start, start + size)
-        values = rows(
-            point.field,
-            weights,
-            *jax.tree.map(operator.itemgetter(batch), (inputs, cotangents)),
-            exponentials=exponentials,
-        )
+    elements = point.elements(point.relations(network, size)) if program.formals else None
+    total = skip + number * size
+    for start in range(skip, total, size):
+        batch = operator.itemgetter(slice(start, start + size))
+
+        def again(attempt: int, batch: Any = batch) -> tuple[Any, ...]:
+            fresh = samples(network, point, total, f" again {attempt}")
+            return weights, *jax.tree.map(batch, fresh)
+
+        inputs, cotangents = jax.tree.map(batch, samples(network, point, total))
+        ready = settled(program, point.field, (weights, inputs, cotangents), elements, again)
+        values = program(point.field, *ready.arguments, elements=ready.elements)
         leaves = [values[tensor.name].reshape(size, -1) for tensor in network.tensors]
         yield np.concatenate(leaves, axis=1)
 
 
-def samples(network: Network, point: Point, count: int) -> tuple[Any, Any]:
+def samples(network: Network, point: Point, count: int, again: str = "") -> tuple[Any, Any]:
     """The first `count` inputs and their cotangents; a larger count begins with the same ones."""
     return (
-        drawn(network.sample, point, "inputs", count),
-        drawn(network.output, point, "cotangents", count),
+        drawn(network.sample, point, f"inputs{again}", count),
+        drawn(network.output, point, f"cotangents{again}", count),
     )
 
 
@@ -126,6 +177,26 @@ def drawn(shapes: Any, point: Point, what: str, count: int) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Readings:
+    """How the constants of a function were read, where that could be done otherwise.
+
+    Attributes:
+        dyadic: constants taken as the exact value of their float.
+        suspects: those so small beside others of their array that they may be rounding noise.
+        masks: large negative constants in exponents or maxima, taken as minus infinity.
+    """
+
+    dyadic: tuple[float, ...] = ()
+    suspects: tuple[float, ...] = ()
+    masks: tuple[float, ...] = ()
+
+
+def readings_of(program: ModularFunction) -> Readings:
+    """How the constants of a program were read."""
+    return Readings(program.dyadic_constants, program.suspect_constants, program.masks_read)
+
+
+@dataclass(frozen=True, slots=True)
 class JacobianRank:
     """The rank of the Jacobian at a point, with what it was found from.
 
@@ -134,8 +205,8 @@ class JacobianRank:
         inputs: the number of inputs, one row each.
         kernel_checks: how many known kernel vectors were multiplied with all rows.
         kernel_holds: for each of them, whether all products were zero.
-        uses_exponentials: whether formal exponentials took part, whose independence is to be shown.
-        dyadic_constants: constants of the function taken as the exact value of their float.
+        batch: how many inputs were evaluated at once.
+        readings: how constants of the function were read.
         row_space: the echelon form of the rows, for further questions.
     """
 
@@ -143,8 +214,8 @@ class JacobianRank:
     inputs: int
     kernel_checks: int
     kernel_holds: tuple[bool, ...]
-    uses_exponentials: bool
-    dyadic_constants: tuple[float, ...]
+    batch: int
+    readings: Readings
     row_space: EchelonForm
 
 
@@ -171,13 +242,13 @@ def jacobian_rank(
             used += len(rows)
         if form.rank >= upper + len(network.constants):
             break
-    program = rows_program(network, batches(count)[1])
+    batch = batches(count)[1]
     return JacobianRank(
         form.rank,
         used,
         kernel.shape[1],
         tuple(map(bool, holds)),
-        program.uses_exponentials,
-        program.dyadic_constants,
+        batch,
+        readings_of(rows_program(network, batch)),
         form,
     )

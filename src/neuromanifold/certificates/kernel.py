@@ -81,7 +81,7 @@ def _kernel(
     if not J.size:  # nothing is seen: all weights are kernel, and there is no constant
         return np.eye(network.columns)[:, : network.parameters]
     triangle = np.linalg.qr(J, mode="r")
-    rank = certificate.lower + len(network.constants)
+    rank = certificate.rank + len(network.constants)
     return np.linalg.svd(triangle, full_matrices=True)[2][rank:].T
 
 

@@ -27,6 +27,7 @@ _UNSEEN = "not seen by the "
 UNSEEN = f"{_UNSEEN}virtual weights"
 UNSHOWN = "not seen by the function"
 UNEXPLAINED = "unexplained"
+RANK = "rank found, not proved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,10 @@ def ledger_lines(certificate: Certificate, net: Network) -> tuple[Line, ...]:
         Line(family.name, family.dimension, statements[family.name])
         for family in certificate.symmetries
     )
-    lines = [Line("dimension", certificate.lower, method), *families]
+    lines = [
+        Line("dimension" if certificate.lower_is_proved else RANK, certificate.rank, method),
+        *families,
+    ]
     bound = net.bound
     if bound is not None and certificate.upper_source == bound.name:
         unseen = certificate.parameters - sum(f.dimension for f in families) - certificate.upper

@@ -1,4 +1,4 @@
-"""The Jacobian of a network as a program on residues."""
+"""The Jacobian of a network as a program on residues, and the relations of its formal elements."""
 
 from functools import lru_cache
 from typing import Any
@@ -6,11 +6,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from neuromanifold.algebra.modular import ModularFunction, exponents_of, over_prime_field
+from neuromanifold.algebra.modular import ModularFunction, relations_of, rows_over_prime_field
+from neuromanifold.algebra.modular.relations import Relations
+from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.networks.network import Network
 
 _MOST = 128
 """Programs kept: tracing takes longer than running a small one."""
+
+CHECKED_INPUTS = 64
+"""The most inputs of the program whose obligations are checked."""
 
 
 @lru_cache(maxsize=_MOST)
@@ -20,27 +25,18 @@ def rows_program(network: Network, batch: int) -> ModularFunction:
     Arguments: the weights, then inputs and cotangents with a leading axis. Value: the weights by
     name with that axis, uᵀ ∂f/∂W for each input (field-rank).
     """
+    return rows_over_prime_field(network.apply, weight_shapes(network), network.sample, batch)
 
-    def row(weights: Any, X: Any, u: Any) -> Any:
-        def of_weights(w: Any) -> Any:
-            return network.apply(w, X)
 
-        return jax.vjp(of_weights, weights)[1](u)[0]
-
-    inputs, cotangents = stacked((network.sample, network.output), (batch,))
-    return over_prime_field(
-        jax.vmap(row, in_axes=(None, 0, 0)), weight_shapes(network), inputs, cotangents
-    )
+def checked_program(network: Network, batch: int) -> ModularFunction:
+    """The same program for a number of inputs with which its obligations are checked."""
+    return rows_program(network, min(batch, CHECKED_INPUTS))
 
 
 @lru_cache(maxsize=_MOST)
-def exponents_program(network: Network, batch: int) -> ModularFunction:
-    """The arguments of all exponentials at `batch` pairs of weights and inputs (softmax-exact).
-
-    Value: a matrix with one row for each pair.
-    """
-    examples = stacked((weight_shapes(network), network.sample), (batch,))
-    return over_prime_field(jax.vmap(exponents_of(network.apply)), *examples)
+def generic_relations(network: Network, batch: int, field: PrimeField) -> Relations:
+    """The relations between formal elements at generic weights, which no seed changes."""
+    return relations_of(checked_program(network, batch), field)
 
 
 def weight_shapes(network: Network) -> dict[str, jax.ShapeDtypeStruct]:
@@ -48,8 +44,6 @@ def weight_shapes(network: Network) -> dict[str, jax.ShapeDtypeStruct]:
     return {t.name: jax.ShapeDtypeStruct(t.shape, np.float64) for t in network.tensors}
 
 
-def stacked(shapes: Any, batch: tuple[int, ...]) -> Any:
-    """Float64 shapes with leading axes added."""
-    leaves, structure = jax.tree.flatten(shapes)
-    grown = [jax.ShapeDtypeStruct((*batch, *np.shape(leaf)), np.float64) for leaf in leaves]
-    return jax.tree.unflatten(structure, grown)
+def weight_leaves(network: Network, vector: Any) -> tuple[Any, ...]:
+    """The weights with these entries, in the order in which a program takes them."""
+    return tuple(jax.tree.leaves(network.assemble(vector)))

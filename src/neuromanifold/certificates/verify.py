@@ -2,7 +2,9 @@
 
 The points are drawn again from the recorded seed. The Jacobian and the exponents come from the
 naive twin, dual numbers in plain integers, and all ranks, of the Jacobian, the symmetries' tangent
-vectors and the exponents, from python-flint.
+vectors and the exponents, from python-flint. The twin knows exponentials without relations; where
+there are other formal functions the rows come from the traced program again. The obligations of
+all formal elements are checked again in any case.
 """
 
 from dataclasses import dataclass
@@ -13,12 +15,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int64
 
+from neuromanifold.algebra.modular import Obligation
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.certificate import Certificate
-from neuromanifold.certificates.exact import given_residues, upper_bound, weights_hash
-from neuromanifold.certificates.independence import Independence
-from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, samples
+from neuromanifold.certificates.exact import given_weights, upper_bound, weights_hash
+from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, jacobian_rows, samples
 from neuromanifold.certificates.symmetry_bound import FamilyRank, known_generators
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
 from neuromanifold.display import Displayed
@@ -104,22 +106,47 @@ def verify(
     net = _subject(certificate, subject)
     _check_weights(certificate, net, weights)
     field = PrimeField(prime or certificate.prime)
-    given = None if weights is None else given_residues(net, weights, field)
+    given = None if weights is None else given_weights(net, weights)
 
     def compute(point: Point) -> Verification:
         blocks = known_generators(net, net.assemble(point.weights), field)
         rows = [(block.family, net.dense(block)) for block in blocks]
         families = _family_ranks(rows, field.modulus)
         upper, source = upper_bound(net, families)
-        lower = flint_rank(twin_rows(net, point, certificate.inputs), field.modulus)
+        # The relations of formal elements, and so the rows, depend on how many are checked at once.
+        checks = point.obligations(net, certificate.inputs)
         exponents = None
-        if certificate.independence is not None:
-            count = certificate.independence.columns
-            exponents = _twin_independence(net, point, count, fixed_weights=weights is not None)
-        found = (max(0, lower - len(net.constants)), upper, source, families, exponents)
+        if _has_twin(checks):
+            matrix = twin_rows(net, point, certificate.inputs)
+            if certificate.independence is not None:
+                count = certificate.independence.columns
+                exponents = _twin_exponents(net, point, count, fixed_weights=weights is not None)
+        else:
+            rows = list(jacobian_rows(net, point, certificate.inputs))
+            matrix = np.concatenate(rows)[: certificate.inputs]
+        rank = max(0, flint_rank(matrix, field.modulus) - len(net.constants))
+        found = Recomputed(rank, upper, source, families, checks, exponents)
         return _compared(certificate, field.modulus, found)
 
     return at_a_point(net, field, certificate.seed, compute, given)
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """What the values of a certificate were recomputed to be."""
+
+    rank: int
+    upper: int
+    upper_source: str
+    families: tuple[FamilyRank, ...]
+    obligations: tuple[Obligation, ...]
+    exponents: tuple[int, int] | None
+
+
+def _has_twin(obligations: tuple[Obligation, ...]) -> bool:
+    """Whether the naive twin knows all the formal elements."""
+    known = {"exponentials", "maxima"}
+    return all(o.name in known and not o.relations for o in obligations)
 
 
 def _subject(certificate: Certificate, subject: Network | Architecture | None) -> Network:
@@ -150,23 +177,22 @@ def flint_rank(
     return flint.nmod_mat(rows, columns, entries, prime).rank() if entries else 0
 
 
-def _compared(
-    certificate: Certificate,
-    prime: int,
-    found: tuple[int, int, str, tuple[FamilyRank, ...], Independence | None],
-) -> Verification:
-    lower, upper, source, families, exponents = found
+def _compared(certificate: Certificate, prime: int, found: Recomputed) -> Verification:
     recorded = {family.name: family.dimension for family in certificate.symmetries}
+    families = found.families
     checks = [
-        Check("lower", certificate.lower, lower),
-        Check("upper", certificate.upper, upper),
-        Check("upper_source", certificate.upper_source, source),
+        Check("rank", certificate.rank, found.rank),
+        Check("upper", certificate.upper, found.upper),
+        Check("upper_source", certificate.upper_source, found.upper_source),
         *(Check(f"symmetries {f.name}", recorded.get(f.name), f.dimension) for f in families),
         Check("symmetry families", sorted(recorded), sorted(f.name for f in families)),
     ]
-    if certificate.independence is not None and exponents is not None:
-        checks.append(Check("exponents", certificate.independence.columns, exponents.columns))
-        checks.append(Check("exponents' rank", certificate.independence.rank, exponents.rank))
+    shown = {o.name: [o.columns, o.rank, o.relations] for o in certificate.obligations}
+    again = {o.name: [o.columns, o.rank, o.relations] for o in found.obligations}
+    checks += [Check(name, shown.get(name), again.get(name)) for name in {**shown, **again}]
+    if certificate.independence is not None and found.exponents is not None:
+        check = certificate.independence
+        checks.append(Check("exponents by the twin", (check.columns, check.rank), found.exponents))
     return Verification(certificate, prime, tuple(checks))
 
 
@@ -204,10 +230,14 @@ def twin_rows(net: Network, point: Point, count: int) -> Integers:
     return np.stack(rows)
 
 
-def _twin_independence(
+def _twin_exponents(
     net: Network, point: Point, count: int, *, fixed_weights: bool
-) -> Independence:
-    """The check of the exponents, from the naive twin: every distinct one that is not always 0."""
+) -> tuple[int, int]:
+    """How many distinct exponents that are not always 0 the twin finds, and their rank.
+
+    In place of derivatives it takes differences at two inputs with the same weights, from which
+    combinations that depend on weights alone disappear too.
+    """
     p, rows = point.field.modulus, count + 8
     fresh = point.draw("independence weights", (rows, net.columns))
     sides = []
@@ -222,7 +252,7 @@ def _twin_independence(
     columns = np.unique(np.concatenate(sides), axis=1)
     columns = columns[:, np.any(columns, axis=0)]
     difference = (columns[:rows] - columns[rows:]) % p
-    return Independence(difference.shape[1], flint_rank(difference, p))
+    return difference.shape[1], flint_rank(difference, p)
 
 
 def _sample(samples: Any, n: int, p: int) -> Any:

@@ -101,7 +101,7 @@ def fiber_dimension(weights: Weights) -> FiberDimension:
         lower=_rank(np.concatenate(rows)),
         upper=architecture.parameters - rank,
         local_rank=rank,
-        exact_rank=certificate.lower if certificate.lower_is_proved else None,
+        exact_rank=certificate.rank if certificate.lower_is_proved else None,
         generic=None if expected is None else architecture.parameters - expected,
         orbits=orbits,
     )

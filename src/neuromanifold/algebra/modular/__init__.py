@@ -13,7 +13,6 @@ its Jacobian, `FormalElements` chooses the elements, `opened` is the function it
 """
 
 from neuromanifold.algebra.modular.elements import FormalElements
-from neuromanifold.algebra.modular.exponents import exponents_of
 from neuromanifold.algebra.modular.function import (
     ModularFunction,
     over_prime_field,
@@ -28,15 +27,11 @@ from neuromanifold.algebra.modular.obligations import (
 from neuromanifold.algebra.modular.opening import opened
 from neuromanifold.algebra.modular.squares import settled
 
-FormalExponentials = FormalElements
-
 __all__ = [
     "FormalElements",
-    "FormalExponentials",
     "ModularFunction",
     "Obligation",
     "Source",
-    "exponents_of",
     "obligations",
     "opened",
     "over_prime_field",

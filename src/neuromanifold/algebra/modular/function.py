@@ -10,7 +10,7 @@ from jax.extend.core import ClosedJaxpr
 
 from neuromanifold.algebra.modular.elements import FormalElements
 from neuromanifold.algebra.modular.interpreter import read
-from neuromanifold.algebra.modular.opening import BEYOND_EXPONENTIALS, opened
+from neuromanifold.algebra.modular.opening import opened
 from neuromanifold.algebra.modular.recorder import Program, Recorder, Unknown
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
@@ -98,26 +98,21 @@ class ModularFunction:
         masks = [np.array(output.mask) for output in self._program.outputs]
         return jax.tree.unflatten(self._results, masks)
 
-    @property
-    def uses_exponentials(self) -> bool:
-        """Whether formal functions occur, so that calls need elements."""
-        return bool(self.formals)
-
     def __call__(
-        self, field: PrimeField, *arguments: Any, exponentials: FormalElements | None = None
+        self, field: PrimeField, *arguments: Any, elements: FormalElements | None = None
     ) -> Any:
         """The value at residues, as a pytree of residues.
 
         Args:
             field: the prime field.
             *arguments: pytrees of residues with the shapes that were traced.
-            exponentials: what stands for formal functions; needed when there are any.
+            elements: what stands for formal functions; needed when there are any.
 
         Raises:
             ZeroResidueError: a denominator is zero at this point, or a radicand is no square; draw
                 another one.
         """
-        setting, inputs = self.prepared(field, arguments, exponentials)
+        setting, inputs = self.prepared(field, arguments, elements)
         outputs = self._program.run(setting, inputs, self.constants(self._program, field))
         return jax.tree.unflatten(self._results, outputs)
 
@@ -129,7 +124,7 @@ class ModularFunction:
         if self.formals and elements is None:
             raise ArgumentError(
                 f"the function contains formal functions, such as {self.formals[0].where}, and no "
-                "elements were given for them; pass exponentials=FormalExponentials(field, seed)"
+                "elements were given for them; pass elements=FormalElements(field, seed)"
             )
         if elements is not None and elements.field != field:
             raise ArgumentError(
@@ -183,7 +178,7 @@ def over_prime_field(f: Callable[..., Any], *examples: Any) -> ModularFunction:
         f: a JAX-traceable function of pytrees of real arrays.
         *examples: its arguments, as arrays or `jax.ShapeDtypeStruct`; only their shapes are used.
     """
-    function = opened(f, BEYOND_EXPONENTIALS)
+    function = opened(f)
 
     def value(*args: Any) -> tuple[Any, Any]:
         return function(*args), ()

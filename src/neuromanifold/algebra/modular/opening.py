@@ -45,11 +45,10 @@ OpeningRule = Callable[["Opening", Any, Sequence[Any]], list[Any]]
 """From the equation and its operands, JAX or NumPy arrays, to the outputs."""
 
 
-def opened(f: Callable[..., Any], without: frozenset[str] = frozenset()) -> Callable[..., Any]:
+def opened(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function that `f` computes, of the same arguments, made of rational and formal functions.
 
-    Its derivative is that of the function, whatever rule of its own `f` gives for it. Primitives
-    named in `without` are refused.
+    Its derivative is that of the function, whatever rule of its own `f` gives for it.
 
     >>> straight_through = lambda x: 2 * x + jax.lax.stop_gradient(x * x - 2 * x)
     >>> print(jax.grad(straight_through)(3.0), jax.grad(opened(straight_through))(3.0))
@@ -59,7 +58,7 @@ def opened(f: Callable[..., Any], without: frozenset[str] = frozenset()) -> Call
     def function(*args: Any) -> Any:
         jaxpr, structure = traced(f, shapes_of(args))
         arguments = [Traced(jnp.asarray(leaf)) for leaf in jax.tree.leaves(args)]
-        values = Opening(without).read(jaxpr.jaxpr, jaxpr.consts, arguments)
+        values = Opening().read(jaxpr.jaxpr, jaxpr.consts, arguments)
         return jax.tree.unflatten(structure, [jnp.asarray(value.array) for value in values])
 
     return function
@@ -68,8 +67,7 @@ def opened(f: Callable[..., Any], without: frozenset[str] = frozenset()) -> Call
 class Opening:
     """Reads jaxprs equation by equation and does in JAX what each computes."""
 
-    def __init__(self, without: frozenset[str] = frozenset()) -> None:
-        self._without = without
+    def __init__(self) -> None:
         self.calls: list[Any] = []
         # Operands are kept, so that no other value can get the id of one that was met.
         self._met: dict[tuple[str, int], tuple[Any, list[Any]]] = {}
@@ -109,12 +107,6 @@ class Opening:
             return [Known(in_float64(result)) for result in folded(equation, known)]
         if name == "abs" and isinstance(operands[0], Traced) and operands[0].nonnegative:
             return operands
-        if name in self._without and not _is_whole_power(equation, operands):
-            raise NotCoveredError(
-                f"{self.where(equation)} cannot be evaluated over a prime field here: only "
-                "rational functions, exponentials and constant masks of the arguments can; write "
-                f"the function without `{name}`, or apply it to constants only"
-            )
         arrays = [operand.array for operand in operands]
         with source_info_util.user_context(self._origin(equation)):
             if name in OPENINGS:
@@ -195,12 +187,6 @@ def _is_logaddexp(equation: Any) -> bool:
     return len(own) == 1 and str(own[0].params.get("call_jaxpr")) == str(
         equation.params["call_jaxpr"]
     )
-
-
-def _is_whole_power(equation: Any, operands: Sequence[Value]) -> bool:
-    if equation.primitive.name != "pow" or not isinstance(operands[1], Known):
-        return False
-    return bool(np.all(operands[1].array == np.rint(operands[1].array)))
 
 
 def _logaddexp(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
@@ -369,15 +355,4 @@ OPENINGS: dict[str, OpeningRule] = {
     "sqrt": _primary("root"),
     "tan": _tan,
     "tanh": _tanh,
-}
-
-# What the check of `exponents` does not know.
-BEYOND_EXPONENTIALS = frozenset(OPENINGS) - {
-    "convert_element_type",
-    "exp",
-    "expm1",
-    "formal",
-    "logistic",
-    "reduce_max",
-    "tanh",
 }

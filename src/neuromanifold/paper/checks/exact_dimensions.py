@@ -68,7 +68,7 @@ def compare_dimensions(
 def _case(network: Architecture, expected: int | None, found: Certificate) -> Case:
     """The rank must be the expected dimension, which must not exceed the proved upper bound."""
     if not found.lower_is_proved:
-        return Case(network.name, f"the rank {found.lower} is not a proved bound")
+        return Case(network.name, f"the rank {found.rank} is not a proved bound")
     if expected == found.lower <= found.upper:
         return Case(network.name)
     return Case(
