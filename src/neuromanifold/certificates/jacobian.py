@@ -31,6 +31,7 @@ from neuromanifold.algebra.modular.relations import NO_RELATIONS, Relations
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.certificates.program import (
     checked_program,
+    generic_obligations,
     generic_relations,
     rows_program,
     weight_leaves,
@@ -94,6 +95,10 @@ class Point:
         program = checked_program(network, batch)
         if not program.formals and not program.maxima:
             return ()
+        if self.given is None:
+            shown = generic_obligations(network, batch, self.field)
+            if all(obligation.met for obligation in shown):
+                return shown
         leaves = None if self.given is None else weight_leaves(network, self.weights)
         source = Source(self.field, self.seed, f"attempt {self.attempt}", leaves)
         return obligations(program, source, self.relations(network, batch))

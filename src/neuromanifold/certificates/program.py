@@ -1,4 +1,4 @@
-"""The Jacobian of a network as a program on residues, and the relations of its formal elements."""
+"""The Jacobian of a network as a program on residues, and what holds for its formal elements."""
 
 from functools import lru_cache
 from typing import Any
@@ -6,7 +6,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from neuromanifold.algebra.modular import ModularFunction, relations_of, rows_over_prime_field
+from neuromanifold.algebra.modular import (
+    ModularFunction,
+    Obligation,
+    Source,
+    obligations,
+    relations_of,
+    rows_over_prime_field,
+)
 from neuromanifold.algebra.modular.relations import Relations
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.networks.network import Network
@@ -37,6 +44,17 @@ def checked_program(network: Network, batch: int) -> ModularFunction:
 def generic_relations(network: Network, batch: int, field: PrimeField) -> Relations:
     """The relations between formal elements at generic weights, which no seed changes."""
     return relations_of(checked_program(network, batch), field)
+
+
+@lru_cache(maxsize=_MOST)
+def generic_obligations(network: Network, batch: int, field: PrimeField) -> tuple[Obligation, ...]:
+    """What has to be shown for the formal elements at generic weights.
+
+    Independence is a property of the function: ranks at any points show it once for all seeds.
+    """
+    program = checked_program(network, batch)
+    relations = generic_relations(network, batch, field)
+    return obligations(program, Source(field, 0, "generic"), relations)
 
 
 def weight_shapes(network: Network) -> dict[str, jax.ShapeDtypeStruct]:

@@ -47,7 +47,7 @@ from neuromanifold.algebra.rank import null_space, rank_profile
 from neuromanifold.errors import NotCoveredError
 
 SPARE_ROWS = 8
-TURNS = 4
+TURNS = 2
 """Weights drawn for the first matrix; twice as many while the last ones add to its rank."""
 SECOND_PRIMES = (8388449, 8388593)
 """Both leave 1 when divided by 4; relations are confirmed with one that is not the first."""
@@ -202,9 +202,11 @@ class Columns:
                 continue
             slopes = np.ascontiguousarray(self.slopes[:, block])
             pivots = rank_profile(slopes, self.field)[1].tolist()
+            basis += [block[k] for k in pivots]
+            if len(pivots) == len(block):
+                continue
             kernel = null_space(slopes, self.field)
             free = [k for k in range(len(block)) if k not in set(pivots)]
-            basis += [block[k] for k in pivots]
             for number, k in enumerate(free):
                 others[block[k]] = {
                     block[b]: -kernel[b, number] for b in pivots if kernel[b, number]
@@ -318,31 +320,27 @@ def _found(
     formals: Sequence[Formal],
     *,
     along_samples: bool,
-) -> Relations:
-    """The relations between these formal steps, one step at a time.
+) -> tuple[Relations, Columns]:
+    """The relations between these formal steps, one step at a time, and the columns at the end.
 
     The argument of a step contains the elements of earlier ones, so its relations can be seen only
     once those of the earlier steps are respected. A relation whose coefficients are no small
     rational numbers is left out, and the obligation then stays unmet.
     """
-    if not formals:
-        return relations
     while True:
         columns, _, others = _enough(
             function, source, relations, formals, along_samples=along_samples
         )
         first = columns.first
         fresh = [c for c in others if not _is_known(columns, c, relations)]
-        if all(first[c] != c for c in fresh) and not relations:
-            return relations
-        if not fresh:
-            return relations
+        if not fresh or (not relations and all(first[c] != c for c in fresh)):
+            return relations, columns
         number = min(columns.places[c][0] for c in fresh)
         dependents = [
             _dependent(columns, c, others[c]) for c in fresh if columns.places[c][0] == number
         ]
         if any(dependent is None for dependent in dependents):
-            return relations
+            return relations, columns
         relations = relations.extended(number, tuple(d for d in dependents if d is not None))
 
 
@@ -381,21 +379,15 @@ def relations_of(
     source = Source(field, 0, "relations", None if weights is None else weights(field))
     relations = NO_RELATIONS
     on_weights, on_samples = (formal_steps(function, samples=flag) for flag in (False, True))
-    if weights is None:
-        relations = _found(function, source, relations, on_weights, along_samples=False)
-    relations = _found(function, source, relations, on_samples, along_samples=True)
+    if weights is None and on_weights:
+        relations, _ = _found(function, source, relations, on_weights, along_samples=False)
     if not on_samples:
         return relations
+    relations, columns = _found(function, source, relations, on_samples, along_samples=True)
     other = PrimeField(next(p for p in SECOND_PRIMES if p != field.modulus))
     second = Source(other, 0, "relations", None if weights is None else weights(other))
-    patterns = [
-        _pattern(
-            _columns(function, place, relations, on_samples, range(1), along_samples=True),
-            relations,
-        )
-        for place in (source, second)
-    ]
-    return replace(relations, confirmed=patterns[0] == patterns[1])
+    again = _columns(function, second, relations, on_samples, range(1), along_samples=True)
+    return replace(relations, confirmed=_pattern(columns, relations) == _pattern(again, relations))
 
 
 def _pattern(columns: Columns, relations: Relations) -> tuple[object, ...]:

@@ -183,8 +183,9 @@ class Recorder:
             inputs: what it does it to.
             shape: of its output.
             masked: the entries of its output that are minus infinity.
-            degree: of the output as a polynomial in the inputs, all together; a step that is none
-                has `None`, and a tangent of its own if derivatives are to pass it.
+            degree: of the output as a homogeneous polynomial in the inputs, all together, linear in
+                each of two when it is 2; a step that is none has `None`, and a tangent of its own
+                if derivatives are to pass it.
             tangent: how derivatives pass a step that is no polynomial.
             doubtful: the entries of its output that may be a mask.
         """

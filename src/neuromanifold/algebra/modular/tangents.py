@@ -1,10 +1,11 @@
 """One step of a program, and how a derivative passes it.
 
-Nearly every step is a polynomial of small degree in its operands taken together (a sum and a
-rearrangement have degree 1, a product of matrices 2). Along a line x + t dx such a step is a
-polynomial of that degree in t, so its values at t = 0, 1, …, degree give its derivative at t = 0
-exactly, with weights that are rational numbers: no step needs a second rule. Steps that are no
-polynomials bring a tangent of their own.
+Nearly every step is a homogeneous polynomial of small degree in its operands taken together: sums
+and rearrangements are linear, products of two arrays are linear in each. The derivative of a linear
+step is the step itself, that of a product is given by the product rule. Along a line x + t dx any
+other polynomial of degree n is one of degree n in t, so its values at t = 0, 1, …, n give its
+derivative at t = 0 exactly. So no step needs a second rule; those that are no polynomials bring a
+tangent of their own.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,7 +55,8 @@ class Step:
         inputs: the slots it reads.
         output: the slot it fills.
         finished: the slots that no later step reads.
-        degree: of the output as a polynomial in the inputs; None when it is none.
+        degree: of the output as a homogeneous polynomial in the inputs, linear in each of two when
+            it is 2; None when it is none.
         tangent: how a derivative passes a step that is no polynomial.
     """
 
@@ -79,6 +81,8 @@ class Step:
         """The derivative of the output, from those of the operands; None stands for zero."""
         if all(tangent is None for tangent in moved):
             return None
+        if self.degree == 2 and len(operands) == 2 and self.tangent is None:
+            return self._by_the_product_rule(setting, operands, moved)
         filled = [
             np.zeros(operand.shape) if tangent is None else tangent
             for operand, tangent in zip(operands, moved, strict=True)
@@ -90,7 +94,19 @@ class Step:
                 "a step of the function has no derivative over a prime field, so nothing can be "
                 "shown about the formal elements after it; write it with sums, products and powers"
             )
+        if self.degree == 1:
+            return self.operation(setting, *filled)
         return self._along_a_line(setting, value, operands, filled)
+
+    def _by_the_product_rule(
+        self, setting: Setting, operands: Sequence[Residues], moved: Sequence[Residues | None]
+    ) -> Residues:
+        (x, y), (dx, dy) = operands, moved
+        if dx is None or dy is None:
+            pair = (x, dy) if dx is None else (dx, y)
+            return self.operation(setting, *pair)
+        first, second = self.operation(setting, dx, y), self.operation(setting, x, dy)
+        return setting.field.reduce(np.asarray(first + second))
 
     def _along_a_line(
         self,
