@@ -47,6 +47,7 @@ _HOME = {
     "compare": "neuromanifold.checkpoints.compare",
     "align": "neuromanifold.checkpoints.align",
     "model_fingerprint": "neuromanifold.checkpoints.fingerprint",
+    "checkpoint": "neuromanifold.checkpoints.face",
     "adapter": "neuromanifold.checkpoints.adapters.peft",
     "merge_adapters": "neuromanifold.checkpoints.adapters.reduce",
     "adapter_distance": "neuromanifold.checkpoints.adapters.compare",

@@ -1,13 +1,13 @@
 """`Checkpoint`: a model in a file, read as the tensors of a block, one layer at a time."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block import Block, Rotary
 from neuromanifold.checkpoints.families.layout import Part, Slot
 from neuromanifold.checkpoints.families.registry import Match, family_of, match
 from neuromanifold.checkpoints.reading import Model, open_model
@@ -15,6 +15,7 @@ from neuromanifold.checkpoints.writing import write_model
 from neuromanifold.errors import ArgumentError, FileFormatError
 
 Float64Tensors = dict[str, np.ndarray]
+_TURNED = frozenset(("query", "key", "query_bias", "key_bias", "query_norm", "key_norm"))
 _HEAD_KEYS = ("num_attention_heads", "n_head", "num_heads")
 
 
@@ -26,11 +27,14 @@ class Checkpoint:
         model: the files.
         found: the block and where its tensors lie.
         remarks: what a reader of any answer should know.
+        target: another block with the same function, as whose tensors the model is read: with the
+            other rotary layout, a head of its own, or another stored gain.
     """
 
     model: Model = field(repr=False)
     found: Match = field(repr=False)
     remarks: tuple[str, ...] = ()
+    target: Block | None = None
 
     @property
     def path(self) -> Path:
@@ -39,8 +43,12 @@ class Checkpoint:
 
     @property
     def block(self) -> Block:
-        """What the configuration says."""
-        return self.found.block
+        """What the configuration says, or the block as whose tensors the model is read."""
+        return self.found.block if self.target is None else self.target
+
+    def as_block(self, target: Block) -> "Checkpoint":
+        """The same model read as tensors of another block with the same function."""
+        return replace(self, target=target)
 
     @cached_property
     def _places(self) -> dict[str, tuple[Slot, Part]]:
@@ -58,7 +66,7 @@ class Checkpoint:
 
     def dtype(self, name: str) -> np.dtype:
         """The dtype in which a tensor of the block is stored."""
-        return self.model.dtype(self._places[name][0].file)
+        return self.model.dtype(self._places[self._source(name)][0].file)
 
     def file_name(self, name: str) -> str:
         """The tensor of the file that holds a tensor of the block."""
@@ -66,7 +74,23 @@ class Checkpoint:
 
     def tensor(self, name: str) -> np.ndarray:
         """A tensor of the block in float64."""
-        return self.stored(name).astype(np.float64)
+        own, last = self.found.block, name.split(".")[-1]
+        value = self.stored(self._source(name)).astype(np.float64)
+        if self.target is None:
+            return value
+        order = layout_order(own.attention.rotary, self.target.attention.rotary)
+        if order is not None and last in _TURNED:
+            axis = -2 if last in ("query", "key") else -1
+            still = np.arange(len(order), value.shape[axis])
+            value = np.take(value, np.concatenate([order, still]), axis=axis)
+        if last.endswith("norm") and last not in _TURNED and own.norm and self.target.norm:
+            value = value + own.norm.offset - self.target.norm.offset
+        return value
+
+    def _source(self, name: str) -> str:
+        """The stored tensor behind a tensor of the block: a tied head is the token table."""
+        tied = self.found.block.head.kind == "tied"
+        return "tokens" if name == "unembedding" and tied else name
 
     def layer(self, layer: int) -> Float64Tensors:
         """The tensors of one layer in float64, by their names inside a layer."""
@@ -109,6 +133,16 @@ class Checkpoint:
 
         changed = {slot.file: joined(slot) for slot in self.found.slots}
         write_model(self.model, path, changed, dtype=dtype, force=force)
+
+
+def layout_order(stored: Rotary | None, wanted: Rotary | None) -> np.ndarray | None:
+    """The coordinates of the stored rotary layout in the order of the wanted one."""
+    if stored is None or wanted is None or stored.layout == wanted.layout:
+        return None
+    order = np.empty(stored.size, dtype=int)
+    for (a, b), (x, y) in zip(stored.planes, wanted.planes, strict=True):
+        order[x], order[y] = a, b
+    return order
 
 
 def open_checkpoint(

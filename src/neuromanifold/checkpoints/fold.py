@@ -142,7 +142,7 @@ def _fold_post(block: Block, folded: Tensors, reads: Incoming | None, last: bool
             if norm.shift is not None:
                 folded[f"{name}_bias"] = folded[f"{name}_bias"] + folded[name] @ norm.shift
             if block.centred:
-                g = 1 / norm.gain
+                g = _normal(norm.gain)
                 folded[name] = folded[name] - (folded[name] @ g)[..., None] * g / (g @ g)
         if norm.shift is not None:
             folded[carried] = folded[carried] + norm.shift
@@ -150,6 +150,12 @@ def _fold_post(block: Block, folded: Tensors, reads: Incoming | None, last: bool
         folded["attention_norm_shift"] = jnp.zeros_like(folded["attention_norm_shift"])
     if "mlp_norm_shift" in folded and not last:
         folded["mlp_norm_shift"] = jnp.zeros_like(folded["mlp_norm_shift"])
+
+
+def _normal(gain: Any) -> Any:
+    """A multiple of 1/γ without overflow; in the limit of gains zero, their coordinates."""
+    zero = gain == 0
+    return jnp.where(zero, 1.0, jnp.abs(gain).min() / jnp.where(zero, 1.0, gain))
 
 
 def _drop_key_constants(block: Block, folded: Tensors) -> None:

@@ -78,9 +78,12 @@ checkpoint = App(name="checkpoint", help="Real models in files, and what their f
 for command in (
     checkpoint_commands.audit,
     checkpoint_commands.canonical,
+    checkpoint_commands.same,
     compare_commands.compare,
     compare_commands.align,
     compare_commands.fingerprint,
+    checkpoint_commands.convert_rope,
+    checkpoint_commands.fold_norms,
     adapter,
 ):
     checkpoint.command(command)

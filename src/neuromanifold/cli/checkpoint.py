@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Force, Json
+from neuromanifold.cli.options import Force, Json, Seed
 from neuromanifold.cli.output import columns, print_json, print_lines, progress
 
 if TYPE_CHECKING:
     import numpy as np
 
     from neuromanifold.checkpoints.audit import Audit
+    from neuromanifold.checkpoints.edit import Edit
 
 Model = Annotated[
     Path, Parameter(help="a folder with config.json, a .safetensors, .bin, .pt or .gguf file")
@@ -137,3 +138,102 @@ def _dtype(word: str | None) -> "np.dtype | None":
     import numpy as np
 
     return np.dtype(ml_dtypes.bfloat16) if word == "bfloat16" else np.dtype(word)
+
+
+def same(
+    before: Model,
+    after: Model,
+    *,
+    rtol: Annotated[
+        float | None, Parameter(help="relative rounding of what is stored; by default the dtype's")
+    ] = None,
+    element_out: Annotated[
+        Path | None, Parameter(help="write the symmetry from BEFORE to AFTER here")
+    ] = None,
+    seed: Seed = 0,
+    config: Config = None,
+    heads: Heads = None,
+    family: Family = None,
+    force: Force = False,
+    json: Json = False,
+) -> int:
+    """Say whether two files hold the same function, by which symmetry, or what broke.
+
+    Exits with 1 when they are different.
+
+    Example: neuromanifold checkpoint same before.safetensors after.gguf
+    """
+    from neuromanifold.checkpoints.checkpoint import open_checkpoint
+    from neuromanifold.checkpoints.same import same as compare
+    from neuromanifold.errors import ArgumentError
+    from neuromanifold.files import check_writable
+
+    if rtol is not None and not 0 < rtol < 1:
+        raise ArgumentError(f"--rtol lies between 0 and 1; got {rtol}")
+    if element_out is not None:
+        check_writable(element_out, force=force)
+    first, second = (
+        open_checkpoint(path, config=config, heads=heads, family=family) for path in (before, after)
+    )
+    with progress("comparing the layers"):
+        found = compare(first, second, rtol=rtol, seed=seed)
+    if element_out is not None and found.verdict == "same":
+        found.save_element(element_out, force=force)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_lines(str(found), *(str(d) for d in found.differences[:8]))
+    return 1 if found.verdict == "different" else 0
+
+
+def convert_rope(
+    source: Model,
+    out: Annotated[Path, Parameter(help="the folder to make")],
+    *,
+    to: Annotated[Literal["half", "interleaved"], Parameter(help="the layout to write")],
+    config: Config = None,
+    heads: Heads = None,
+    family: Family = None,
+    json: Json = False,
+) -> None:
+    """Write a model with the other layout of rotary positions, queries and keys permuted together.
+
+    The layout is noted in the new config.json as rope_layout.
+
+    Example: neuromanifold checkpoint convert-rope my-model converted --to interleaved
+    """
+    from neuromanifold.checkpoints.checkpoint import open_checkpoint
+    from neuromanifold.checkpoints.edit import convert_rope as convert
+
+    opened = open_checkpoint(source, config=config, heads=heads, family=family)
+    _answer(convert(opened, out, to), json=json)
+
+
+def fold_norms(
+    source: Model,
+    out: Annotated[Path, Parameter(help="the folder to make")],
+    *,
+    untie: Annotated[
+        bool, Parameter(negative="", help="give a tied model a head of its own, to fold into")
+    ] = False,
+    config: Config = None,
+    heads: Heads = None,
+    family: Family = None,
+    json: Json = False,
+) -> None:
+    """Write a model whose norms have gain one, their gains and shifts folded into what reads them.
+
+    Example: neuromanifold checkpoint fold-norms my-model folded --untie
+    """
+    from neuromanifold.checkpoints.checkpoint import open_checkpoint
+    from neuromanifold.checkpoints.edit import fold_norms as fold
+
+    opened = open_checkpoint(source, config=config, heads=heads, family=family)
+    _answer(fold(opened, out, untie=untie), json=json)
+
+
+def _answer(edit: "Edit", *, json: bool) -> None:
+    if json:
+        print_json(edit.to_dict())
+    else:
+        print_lines(str(edit))

@@ -92,6 +92,7 @@ FAMILY = Family(
     model_types=("gpt2",),
     block=block,
     slots=slots,
+    signature=".attn.c_attn.weight",
     prefixes=("transformer.", ""),
     buffers=(".attn.bias", ".attn.masked_bias"),
 )

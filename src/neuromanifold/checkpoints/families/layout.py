@@ -93,6 +93,8 @@ class Family:
         buffers: endings of names that are constants, no parameters, and kept as they are.
         outside: beginnings of names of parts outside the block (a pooler, another head).
         aliases: endings of names, and other endings that old files have for them.
+        signature: the ending of a name that only this family has, for configurations (of old) that
+            do not say their model_type; empty when no name is telling.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Family:
     buffers: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
+    signature: str = ""
 
 
 class Settings:

@@ -52,6 +52,10 @@ def family_of(model: Model, description: Path | None = None) -> Family:
     for family in FAMILIES:
         if word in family.model_types:
             return family
+    if word is None and model.config:
+        for family in FAMILIES:
+            if family.signature and any(n.endswith(family.signature) for n in model.names):
+                return family
     known = ", ".join(word for family in FAMILIES for word in family.model_types)
     if word is None:
         raise FileFormatError(

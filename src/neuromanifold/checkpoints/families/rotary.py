@@ -2,14 +2,22 @@
 
 import math
 from collections.abc import Mapping
+from typing import cast
 
 from neuromanifold.checkpoints.block import Layout, Rotary
 from neuromanifold.checkpoints.families.layout import Settings
 from neuromanifold.errors import NotCoveredError
 
 
-def rotary(settings: Settings, size: int, layout: Layout = "half", base: float = 10000.0) -> Rotary:
-    """Rotary positions on `size` coordinates, scaled as the configuration says."""
+def rotary(
+    settings: Settings, size: int, layout: Layout | None = None, base: float = 10000.0
+) -> Rotary:
+    """Rotary positions on `size` coordinates, scaled as the configuration says.
+
+    Without a given layout it is the configuration's `rope_layout`, which is our own key, or `half`,
+    as in all files of Hugging Face's library.
+    """
+    written = settings.word("rope_layout", default="half") if layout is None else layout
     scaling = scaling_of(settings)
     theta = scaling.real(
         "rope_theta", default=settings.real("rope_theta", "rotary_emb_base", default=base)
@@ -27,7 +35,9 @@ def rotary(settings: Settings, size: int, layout: Layout = "half", base: float =
             f"rotary positions of type {kind!r} depend on the length of the text and are not one "
             "function of the weights; default, linear, llama3 and yarn are covered"
         )
-    return Rotary(size=size, layout=layout, frequencies=tuple(frequencies), factor=factor)
+    return Rotary(
+        size=size, layout=cast("Layout", written), frequencies=tuple(frequencies), factor=factor
+    )
 
 
 def scaling_of(settings: Settings) -> Settings:

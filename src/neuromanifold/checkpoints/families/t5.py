@@ -85,5 +85,6 @@ FAMILY = Family(
     model_types=("t5", "mt5"),
     block=block,
     slots=slots,
+    signature=".layer.0.SelfAttention.q.weight",
     outside=("decoder.", "lm_head"),
 )

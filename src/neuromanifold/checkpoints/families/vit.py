@@ -93,6 +93,7 @@ FAMILY = Family(
     model_types=("vit",),
     block=block,
     slots=slots,
+    signature=".attention.attention.query.weight",
     prefixes=("vit.", ""),
     outside=("pooler",),
 )

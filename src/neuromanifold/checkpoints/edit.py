@@ -1,0 +1,115 @@
+"""Edits that keep the function: the other rotary layout, and norms folded into what reads them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from neuromanifold.checkpoints.block import Layout
+from neuromanifold.checkpoints.canonical import Canonical, Steps
+from neuromanifold.checkpoints.checkpoint import Checkpoint
+from neuromanifold.checkpoints.fold import untied
+from neuromanifold.checkpoints.readers.contents import FLOATS
+from neuromanifold.checkpoints.writing import rounded, write_safetensors
+from neuromanifold.errors import ArgumentError, FileFormatError, NotCoveredError
+
+_FOLD = Steps(fold=True, drop_dead=False, balance=False, order=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What an edit wrote: the folder, in words what was done, and what to know."""
+
+    folder: str
+    done: str
+    remarks: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """The edit as JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.done} Written to {self.folder}." + "".join(f" {r}." for r in self.remarks)
+
+
+def convert_rope(checkpoint: Checkpoint, out: str | Path, to: Layout) -> Edit:
+    """Permute the rows of queries and keys, biases and norms included, to the other layout.
+
+    The permutation together with the layout is a symmetry (gauge-rope); the new configuration says
+    `rope_layout`.
+    """
+    block = checkpoint.block
+    rotary = block.attention.rotary
+    if rotary is None:
+        raise ArgumentError(f"{checkpoint.path} has no rotary positions to convert")
+    if block.family == "gguf":
+        raise NotCoveredError(
+            "GGUF says the layout by its architecture; write another layout from the original files"
+        )
+    target = replace(block, attention=replace(block.attention, rotary=replace(rotary, layout=to)))
+    _write(checkpoint, Path(out), checkpoint.as_block(target).tensor, {"rope_layout": to})
+    return Edit(str(out), f"Rotary positions {rotary.layout} → {to}.")
+
+
+def fold_norms(checkpoint: Checkpoint, out: str | Path, *, untie: bool = False) -> Edit:
+    """Gains and shifts of norms into what reads them (norm-absorption)."""
+    block = checkpoint.block
+    remarks: list[str] = []
+    if block.placement == "post":
+        remarks.append("norms follow the sum: only shifts could be folded")
+    if block.head.kind == "tied" and not untie:
+        remarks.append("the head is tied: the final norm was left alone; --untie folds it too")
+    if untie and block.head.kind != "tied":
+        raise ArgumentError(f"{checkpoint.path} has no tied head to untie")
+    if untie and block.family not in ("gpt2", "llama", "gemma2", "phi3", "phi"):
+        raise NotCoveredError(f"a head of its own has no name in files of {block.family}")
+    target = untied(block) if untie else block
+    form = Canonical(checkpoint.as_block(target), _FOLD)
+    config: dict[str, object] = {"tie_word_embeddings": False} if untie else {}
+    _write(checkpoint, Path(out), form.tensor, config, untie=untie)
+    done = "Norms folded, the head untied." if untie else "Norms folded."
+    return Edit(str(out), done, tuple(remarks))
+
+
+def _write(
+    checkpoint: Checkpoint,
+    folder: Path,
+    tensor: Callable[[str], np.ndarray],
+    config: dict[str, object],
+    *,
+    untie: bool = False,
+) -> None:
+    """A new folder with config.json and model.safetensors, in the original names and dtypes."""
+    if folder.exists():
+        raise FileFormatError(f"{folder} exists; give the name of a folder to make")
+    if not folder.parent.is_dir():
+        raise FileFormatError(f"the folder {folder.parent} does not exist; make it first")
+    model = checkpoint.model
+    places = {slot.file: slot for slot in checkpoint.found.slots}
+    layout = {name: (model.dtype(name), model.shape(name)) for name in model.names}
+    if untie:
+        table = checkpoint.file_name("tokens")
+        layout["lm_head.weight"] = layout[table]
+        places.pop("lm_head.weight", None)
+
+    def stored(name: str) -> np.ndarray:
+        if untie and name == "lm_head.weight":
+            return rounded(name, tensor("unembedding"), layout[name][0])
+        if name not in places:
+            return model.stored(name).read()
+        slot = places[name]
+        joined = slot.join({part.name: tensor(part.name) for part in slot.parts})
+        return rounded(name, joined, layout[name][0]) if layout[name][0] in FLOATS else joined
+
+    folder.mkdir()
+    try:
+        write_safetensors(folder / "model.safetensors", layout, stored, model.metadata)
+        text = json.dumps({**model.config, **config}, indent=2)
+        (folder / "config.json").write_text(text + "\n", encoding="utf-8")
+    except BaseException:
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+        raise

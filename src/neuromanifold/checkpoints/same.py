@@ -1,0 +1,414 @@
+"""`same`: do two files hold the same function, and which symmetry, or which part, makes it so.
+
+Both models are written in one block, folded, and put in one basis of the stream; then the products
+that the function sees are compared head by head and neuron by neuron. `same` needs all of them to
+agree to rounding, and the outputs too; `different` needs an input that shows it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from neuromanifold.checkpoints.agreement import (
+    Deviation,
+    LayerAgreement,
+    Rounding,
+    compare_layers,
+    compare_rows,
+)
+from neuromanifold.checkpoints.audit import precision, read_by
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
+from neuromanifold.checkpoints.forms import folded
+from neuromanifold.checkpoints.matching import match_stream, moved_outer
+from neuromanifold.checkpoints.running import deviation, random_inputs, run
+from neuromanifold.checkpoints.stream import rotate_layer
+from neuromanifold.checkpoints.uniform import uniform
+from neuromanifold.checkpoints.writing import write_safetensors
+
+LEAST_ROUNDING = 2.0**-46
+"""Folding and QR in float64 lose a few more bits than float64 storage does."""
+NOISE = 30.0
+"""Outputs agree when they differ by at most this many times what rounding-size noise makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """An input on which two models differ: its seed, and the output that differs most."""
+
+    seed: int
+    output: int
+    token: int
+    first: float
+    second: float
+
+
+@dataclass(frozen=True)
+class Sameness:
+    """Whether two files hold the same function.
+
+    Attributes:
+        verdict: `same`, `different` or `undecided`.
+        level: `exact` (the stored numbers agree up to permutations), `equal to rounding`, or
+            `different`; None when undecided.
+        reason: one sentence.
+        symmetries: the symmetries that were used, in words.
+        differences: the parts that differ by more than rounding, the worst first.
+        error: the largest deviation of the outputs, relative.
+        noise: what noise of the size of rounding in the first model does to its outputs.
+        rounding: the relative rounding that was allowed for each file.
+        seed: of the inputs.
+        witness: an input that shows a difference.
+        element: the symmetry that carries the first model to the second, as arrays by name.
+    """
+
+    verdict: Literal["same", "different", "undecided"]
+    level: Literal["exact", "equal to rounding", "different"] | None
+    reason: str
+    symmetries: tuple[str, ...]
+    differences: tuple[Deviation, ...]
+    error: float
+    noise: float
+    rounding: Rounding
+    seed: int
+    witness: Witness | None
+    element: Mapping[str, np.ndarray]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON; the element is a file of its own."""
+        return {
+            "verdict": self.verdict,
+            "level": self.level,
+            "reason": self.reason,
+            "symmetries": list(self.symmetries),
+            "differences": [asdict(one) for one in self.differences],
+            "error": self.error,
+            "tolerance": NOISE * self.noise,
+            "rounding": asdict(self.rounding),
+            "seed": self.seed,
+            "witness": None if self.witness is None else asdict(self.witness),
+        }
+
+    def save_element(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the symmetry: orders of heads and neurons, changes of basis, scales, the stream."""
+        arrays = {name: np.ascontiguousarray(value) for name, value in self.element.items()}
+        layout = {name: (value.dtype, value.shape) for name, value in arrays.items()}
+        notes = {"symmetries": ", ".join(self.symmetries)}
+        write_safetensors(path, layout, arrays.__getitem__, notes, force=force)
+
+    def __str__(self) -> str:
+        used = f" Symmetries: {', '.join(self.symmetries)}." if self.symmetries else ""
+        return f"{self.verdict}: {self.reason}{used}"
+
+
+class _Noisy:
+    """A model whose tensors carry relative noise of the size of rounding."""
+
+    def __init__(self, model: Checkpoint, size: float, seed: int) -> None:
+        self.model, self.block, self.size, self.seed = model, model.block, size, seed
+
+    def outer(self) -> Float64Tensors:
+        return self._spoiled(self.model.outer(), -1)
+
+    def layer(self, layer: int) -> Float64Tensors:
+        return self._spoiled(self.model.layer(layer), layer)
+
+    def _spoiled(self, tensors: Float64Tensors, label: int) -> Float64Tensors:
+        generator = np.random.default_rng((self.seed, label + 1))
+        return {
+            name: value * (1 + self.size * generator.uniform(-1, 1, value.shape))
+            for name, value in tensors.items()
+        }
+
+
+def same(
+    first: Checkpoint, second: Checkpoint, *, rtol: float | None = None, seed: int = 0
+) -> Sameness:
+    """Say whether two checkpoints hold the same function.
+
+    Args:
+        first: a model.
+        second: another one with the same sizes and parts.
+        rtol: the relative rounding of what is stored; by default that of each file's dtype.
+        seed: of the inputs on which outputs are compared.
+    """
+    a, b, notes = uniform(first, second)
+    rounding = Rounding(_rounding(a, rtol), _rounding(b, rtol))
+    found = _compare(a, b, rounding)
+    noise_size = max(rounding.first, rounding.second)
+    inputs = random_inputs(a.block, seed)
+    outputs, others = run(a, inputs).outputs, run(b, inputs).outputs
+    noise = deviation(outputs, run(_Noisy(a, noise_size, seed), inputs).outputs)
+    return _verdict(a, b, found, notes, rounding, seed, (outputs, others, noise))
+
+
+@dataclass(frozen=True)
+class _Found:
+    deviations: tuple[Deviation, ...]
+    stream: np.ndarray | None
+    layers: tuple[LayerAgreement, ...]
+    changes: Mapping[str, np.ndarray]
+    moved: frozenset[str]
+    outside: tuple[str, ...]
+
+
+def _rounding(model: Checkpoint, rtol: float | None) -> float:
+    if rtol is not None:
+        return rtol
+    coarsest = max(precision(model.dtype(name)) for name in model.block.shapes)
+    return max(coarsest / 2, LEAST_ROUNDING)
+
+
+def _compare(a: Checkpoint, b: Checkpoint, rounding: Rounding) -> _Found:
+    block = a.block
+    forms = folded(a), folded(b)
+    outer, other = forms[0].outer(), forms[1].outer()
+    R = match_stream(block, outer, other)
+    other = moved_outer(block, outer, other, R)
+    deviations = _outer_deviations(block, a, outer, other, rounding)
+    layers: list[LayerAgreement] = []
+    changes: dict[str, np.ndarray] = {}
+    moved: set[str] = set()
+    for layer in range(block.stored_layers):
+        mine, theirs = forms[0].layer(layer), forms[1].layer(layer)
+        turned = theirs if R is None else rotate_layer(theirs, R)
+        sizes = constant_terms(a, layer), constant_terms(b, layer)
+        agreement = compare_layers(block, layer, (mine, sizes[0]), (turned, sizes[1]), rounding)
+        layers.append(agreement)
+        deviations += agreement.deviations
+        if "score_table" in outer:
+            table = other["score_table"][:, agreement.heads]
+            deviations.append(
+                compare_rows("score_table", layer, outer["score_table"], table, rounding)
+            )
+        _note_changes(block, layer, mine, turned, agreement, changes, moved, rounding)
+        _note_raw(a, b, layer, moved)
+    return _Found(tuple(deviations), R, tuple(layers), changes, frozenset(moved), _outside(a, b))
+
+
+def _outside(a: Checkpoint, b: Checkpoint) -> tuple[str, ...]:
+    """Tensors outside the block that are not equal, or only in one of the files."""
+    theirs = set(b.found.outside)
+    return tuple(
+        sorted(
+            {
+                name
+                for name in a.found.outside
+                if name not in theirs
+                or not np.array_equal(a.model.tensor(name), b.model.tensor(name))
+            }
+            | (theirs - set(a.found.outside))
+        )
+    )
+
+
+def _outer_deviations(
+    block: Block, a: Checkpoint, outer: Float64Tensors, other: Float64Tensors, rounding: Rounding
+) -> list[Deviation]:
+    """Tensors outside the layers, entry by entry; means of tables and folded shifts are sums."""
+    found = []
+    for name in block.global_shapes:
+        if name == "score_table":
+            continue
+        terms = float(np.abs(outer[name]).max()) if name in dict(block.tables) else 0.0
+        if name in ("unembedding", "unembedding_bias") and "final_norm_shift" in block.shapes:
+            rows = np.abs(a.tensor("unembedding")) @ np.abs(a.tensor("final_norm_shift"))
+            terms = float(rows.max())
+        found.append(compare_rows(name, None, outer[name], other[name], rounding, terms))
+    return found
+
+
+def constant_terms(model: Checkpoint, layer: int) -> dict[str, np.ndarray]:
+    """The sizes of the terms that folding sums into constants and biases, in quadrature.
+
+    A constant is b + W β, whose terms are rounded independently: √(b² + Σ W² β²). What is summed
+    into the stream is spread evenly over its coordinates, as a rotation may do.
+    """
+    block, at = model.block, f"layers.{layer}."
+    shifts = _shifts(model, layer)
+    sizes: dict[str, np.ndarray] = {}
+    for name in ("query", "key", "value", "up", "gate"):
+        if name not in block.layer_shapes:
+            continue
+        weight, shift = (
+            model.tensor(at + name),
+            shifts["mlp" if name in ("up", "gate") else "attention"],
+        )
+        square = np.zeros(weight.shape[:-1]) if shift is None else weight**2 @ shift**2
+        if f"{name}_bias" in block.layer_shapes:
+            square = square + model.tensor(f"{at}{name}_bias") ** 2
+        sizes[name] = np.sqrt(square)
+    for name, shift in (("output_bias", shifts["attention"]), ("down_bias", shifts["mlp"])):
+        if name in block.layer_shapes:
+            output = model.tensor(f"{at}output") ** 2
+            square = np.einsum("grdv,gv->d", output, sizes["value"] ** 2).sum()
+            square += np.sum(model.tensor(at + name) ** 2)
+            if block.placement == "post" and shift is not None:
+                square += np.sum(shift**2)
+            sizes[name] = np.full(block.width, np.sqrt(square / block.width))
+    return sizes
+
+
+def _shifts(model: Checkpoint, layer: int) -> dict[str, np.ndarray | None]:
+    """The shifts of the norms that attention and MLP read."""
+    block, at = model.block, f"layers.{layer}."
+
+    def shift(norm: str) -> np.ndarray | None:
+        return model.tensor(f"{at}{norm}_shift") if f"{norm}_shift" in block.layer_shapes else None
+
+    if block.placement == "post":
+        reads = read_by(model, layer)
+        return {"attention": None if reads is None else reads.shift, "mlp": shift("attention_norm")}
+    other = "mlp_norm" if "mlp_norm" in block.layer_shapes else "attention_norm"
+    return {"attention": shift("attention_norm"), "mlp": shift(other)}
+
+
+def _note_changes(
+    block: Block,
+    layer: int,
+    mine: Float64Tensors,
+    theirs: Float64Tensors,
+    agreement: LayerAgreement,
+    changes: dict[str, np.ndarray],
+    moved: set[str],
+    rounding: Rounding,
+) -> None:
+    """The changes of basis between two layers that agree, by least squares."""
+    a, order = block.attention, agreement.heads
+    if not np.array_equal(order, np.arange(a.heads)):
+        changes[f"layers.{layer}.heads"] = order
+        moved.add("heads permuted")
+    if agreement.neurons is not None and not np.array_equal(
+        agreement.neurons, np.arange(len(agreement.neurons))
+    ):
+        changes[f"layers.{layer}.neurons"] = agreement.neurons
+        moved.add("neurons permuted")
+    groups = order.reshape(a.groups, a.sharing)[:, 0] // a.sharing
+    loose = 1e3 * (rounding.first + rounding.second)
+    for name, words in (
+        ("key", "query–key change of basis"),
+        ("value", "value–output change of basis"),
+    ):
+        found = np.stack(
+            [
+                np.linalg.lstsq(mine[name][g].T, theirs[name][h].T, rcond=None)[0].T
+                for g, h in enumerate(groups)
+            ]
+        )
+        if np.abs(found - np.eye(found.shape[-1])).max() > max(loose, 1e-9):
+            changes[f"layers.{layer}.{name}"] = found
+            moved.add(words)
+    if "up" in mine and agreement.neurons is not None:
+        theirs_up = theirs["up"][agreement.neurons]
+        scale = np.sum(theirs_up * mine["up"], axis=1) / np.maximum(
+            np.sum(mine["up"] ** 2, axis=1), 1e-300
+        )
+        if np.abs(scale - 1).max() > max(loose, 1e-9):
+            changes[f"layers.{layer}.up"] = scale
+            moved.add("neurons scaled")
+
+
+def _note_raw(a: Checkpoint, b: Checkpoint, layer: int, moved: set[str]) -> None:
+    """Symmetries that folding removes are seen in the tensors as stored."""
+    names = {"attention_norm": "norm gains", "attention_norm_shift": "norm shifts"}
+    names |= {"key_bias": "key biases", "value_bias": "value biases"}
+    for name, words in names.items():
+        if name in a.block.layer_shapes:
+            x, y = a.tensor(f"layers.{layer}.{name}"), b.tensor(f"layers.{layer}.{name}")
+            if not np.allclose(x, y, rtol=1e-2, atol=1e-6):
+                moved.add(words)
+
+
+def _verdict(
+    a: Checkpoint,
+    b: Checkpoint,
+    found: _Found,
+    notes: list[str],
+    rounding: Rounding,
+    seed: int,
+    runs: tuple[np.ndarray, np.ndarray, float],
+) -> Sameness:
+    outputs, others, noise = runs
+    error = deviation(outputs, others)
+    agrees_out = error <= NOISE * noise
+    broken = sorted((d for d in found.deviations if not d.agrees), key=lambda d: -d.allowed)
+    blunt = [d for d in found.deviations if d.agrees and not d.decides and d.deviation > 0]
+    symmetries = _symmetries(found, notes)
+    element = dict(found.changes) | ({} if found.stream is None else {"stream": found.stream})
+    witness, level, verdict = None, None, "undecided"
+    if broken and not agrees_out:
+        verdict = level = "different"
+        witness = _witness(outputs, others, seed)
+        reason = f"{_first(broken)} is not explained by rounding; the outputs differ by {error:.1e}"
+    elif broken:
+        reason = (
+            f"{_first(broken)} is not explained by rounding, and the outputs agree "
+            f"({error:.1e}, noise {noise:.1e}): a symmetry this does not know, or too few inputs"
+        )
+    elif found.outside:
+        reason = (
+            f"the block is the same, but {found.outside[0]} outside it is not equal in both files "
+            f"({len(found.outside)} such), and nothing is known about its symmetries"
+        )
+    elif blunt:
+        reason = f"{blunt[0]}: the factors are too badly conditioned for their dtype to decide"
+    elif not agrees_out:
+        reason = (
+            f"every part agrees to rounding, and the outputs differ by {error:.1e} where noise "
+            f"makes {noise:.1e}"
+        )
+    else:
+        verdict = "same"
+        level = "exact" if _stored_alike(a, b, found) else "equal to rounding"
+        reason = (
+            "the stored numbers are equal"
+            if level == "exact"
+            else f"every part agrees to rounding, and the outputs to {error:.1e}"
+        )
+    return Sameness(
+        verdict=verdict,  # type: ignore[arg-type]
+        level=level,  # type: ignore[arg-type]
+        reason=reason,
+        symmetries=tuple(symmetries) if verdict == "same" else (),
+        differences=tuple(broken),
+        error=error,
+        noise=noise,
+        rounding=rounding,
+        seed=seed,
+        witness=witness,
+        element=element if verdict == "same" else {},
+    )
+
+
+def _first(broken: list[Deviation]) -> str:
+    """The first broken part in the order of the model, which is where an edit went wrong."""
+    return str(min(broken, key=lambda d: (-1 if d.layer is None else d.layer, -d.allowed)))
+
+
+def _symmetries(found: _Found, notes: list[str]) -> list[str]:
+    used = [*notes]
+    if found.stream is not None:
+        signed = np.abs(np.abs(found.stream).sum(axis=0) - 1).max() < 1e-9
+        used.append("stream permuted" if signed else "stream rotated")
+    return used + sorted(found.moved)
+
+
+def _stored_alike(a: Checkpoint, b: Checkpoint, found: _Found) -> bool:
+    """Whether the stored numbers are equal, up to the rotary layout and a copied head."""
+    if found.changes or found.moved or found.stream is not None:
+        return False
+    return all(np.array_equal(a.tensor(name), b.tensor(name)) for name in a.block.shapes)
+
+
+def _witness(outputs: np.ndarray, others: np.ndarray, seed: int) -> Witness:
+    at = np.unravel_index(int(np.argmax(np.abs(outputs - others))), outputs.shape)
+    return Witness(
+        seed=seed,
+        output=int(at[0]),
+        token=int(at[1]),
+        first=float(outputs[at]),
+        second=float(others[at]),
+    )

@@ -1,0 +1,90 @@
+"""The audit: counts, spectra, dead parameters and equal heads, and its files."""
+
+import json
+
+import numpy as np
+import pytest
+from models import CONFIGS, make_model, save_model, tensors_of
+
+from neuromanifold.checkpoints.audit import audit
+from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.spectra import product_distance, product_spectrum
+from neuromanifold.cli import main
+
+
+def test_spectra_are_those_of_the_products_formed_outright():
+    generator = np.random.default_rng(0)
+    left, right = generator.normal(size=(4, 30)), generator.normal(size=(4, 20))
+    other = generator.normal(size=(4, 30))
+    found = product_spectrum(left, right, 1e-16)
+    assert np.allclose(found.values, np.linalg.svd(left.T @ right, compute_uv=False)[:4])
+    assert (found.rank, found.verdict, found.deficient) == (4, "numerical", False)
+    distance = product_distance(left, right, other, right)
+    assert np.isclose(distance, np.linalg.norm(left.T @ right - other.T @ right))
+
+
+def test_a_rank_without_a_clear_gap_is_undecided():
+    values = np.diag([1.0, 1e-3, 3e-7, 1e-7])
+    found = product_spectrum(values, np.eye(4), np.finfo(np.float32).eps / 2)
+    assert (found.rank, found.verdict) == (None, "undecided")
+    clear = product_spectrum(np.diag([1.0, 1e-3, 0.0, 0.0]), np.eye(4), 1e-7)
+    assert (clear.rank, clear.deficient) == (2, True)
+
+
+def test_deficient_and_equal_heads_are_found_and_shrink_the_orbit(tmp_path):
+    tensors = tensors_of(CONFIGS["bert"])
+    at = "bert.encoder.layer.1.attention.self."
+    key = tensors[f"{at}key.weight"]
+    key[:6] = np.outer(np.arange(6), key[0])  # head 0: rank one
+    query, value = tensors[f"{at}query.weight"], tensors[f"{at}value.weight"]
+    output = tensors["bert.encoder.layer.1.attention.output.dense.weight"]
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0].astype(np.float32)
+    for x in (query, key, value):
+        x[18:24] = turn @ x[12:18]  # head 3 is head 2 in another basis
+    output[:, 18:24] = output[:, 12:18] @ turn.T
+    found = audit(open_checkpoint(save_model(tmp_path, CONFIGS["bert"], tensors)))
+    assert [(h.layer, h.head, h.query_key.rank) for h in found.deficient] == [(1, 0, 1)]
+    assert [pair[:3] for pair in found.equal_heads] == [(1, 2, 3)]
+    assert found.stabiliser == 25
+    assert found.dead[0].count == 2 * 24
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_family_is_audited_and_its_parts_add_up(tmp_path, name):
+    found = audit(open_checkpoint(make_model(tmp_path, name)))
+    assert found.unmet == ()
+    assert found.redundant == sum(part.dimension for part in found.parts)
+    assert len(found.heads) == found.block.stored_layers * found.block.attention.heads
+    assert all(head.balance_query_key >= 1 - 1e-9 for head in found.heads)
+    assert not found.deficient
+    assert not found.equal_heads
+
+
+def test_the_command_answers_in_json_and_draws(tmp_path, capsys):
+    model = make_model(tmp_path / "m", "gpt2")
+    page, figure = tmp_path / "a.html", tmp_path / "a.svg"
+    line = [
+        "checkpoint",
+        "audit",
+        str(model),
+        "--json",
+        "--html",
+        str(page),
+        "--figure",
+        str(figure),
+    ]
+    assert main(line) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["dimension"] == answer["parameters"] - answer["redundant"]
+    assert answer["known"] == "upper bound: theorem; equality: conjecture"
+    assert "<svg" in page.read_text()
+    assert figure.stat().st_size > 1000
+    assert main([*line[:3], "--readout", "probabilities", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["redundant"] == answer["redundant"] + 24
+
+
+def test_outside_the_conditions_there_is_no_number(tmp_path, capsys):
+    config = {**CONFIGS["gpt2"], "vocab_size": 20}
+    assert main(["checkpoint", "audit", str(save_model(tmp_path, config, tensors_of(config)))]) == 0
+    out = capsys.readouterr().out
+    assert "the redundancy is not covered: tied head with 20 ≤ d = 24 tokens" in out

@@ -1,0 +1,95 @@
+"""The normal form: the same function, constant on orbits, idempotent, and good under rounding."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from models import make_model
+from test_same import families, moved, permuted
+
+from neuromanifold.checkpoints.canonical import Canonical, Steps, write_canonical
+from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.gauge.group import act, random_element
+from neuromanifold.checkpoints.running import deviation, random_inputs, run
+
+
+def largest(first, second):
+    return max(
+        float(np.abs(first[name] - second[name]).max() / max(np.abs(first[name]).max(), 1e-300))
+        for name in first
+    )
+
+
+@families("gpt2-untied", "llama", "bert", "phi", "t5")
+def test_it_keeps_the_function_and_is_constant_on_orbits(tmp_path, name):
+    first = open_checkpoint(make_model(tmp_path / "first", name, dtype=np.float64))
+    weights = act(first.block, random_element(first.block, seed=3), first.weights())
+    second = moved(tmp_path, first, permuted(first.block, weights, seed=4))
+    form, other = Canonical(first), Canonical(second)
+    assert largest(form.weights(), other.weights()) < 1e-9
+    inputs = random_inputs(first.block, 0)
+    assert deviation(run(first, inputs).outputs, run(form, inputs).outputs) < 1e-12
+
+
+def test_it_is_idempotent(tmp_path):
+    first = open_checkpoint(make_model(tmp_path / "first", "qwen2", dtype=np.float64))
+    form = Canonical(first).weights()
+    again = Canonical(moved(tmp_path, first, form)).weights()
+    assert largest(form, again) < 1e-9
+
+
+def test_the_file_loads_where_the_original_did_and_reports_what_rounding_did(tmp_path):
+    model = open_checkpoint(make_model(tmp_path / "m", "llama", dtype=ml_dtypes.bfloat16))
+    folder = tmp_path / "normal"
+    folder.mkdir()
+    (folder / "config.json").write_bytes((model.path / "config.json").read_bytes())
+    report = write_canonical(model, folder / "model.safetensors")
+    assert report.float64 < 1e-12
+    assert 1e-6 < report.stored < 0.1
+    assert len(report.layers) == 2
+    written = open_checkpoint(folder)
+    assert written.dtype("layers.0.key") == np.dtype(ml_dtypes.bfloat16)
+    assert deviation(
+        run(written, random_inputs(model.block, 0)).outputs,
+        run(model, random_inputs(model.block, 0)).outputs,
+    ) == pytest.approx(report.stored, rel=0.3)
+
+
+def test_balanced_factors_survive_rounding_as_well_as_the_original_and_wild_ones_do_not(tmp_path):
+    first = open_checkpoint(make_model(tmp_path / "m", "gpt2", dtype=np.float64))
+    weights = dict(first.weights())
+    k = first.block.attention.key_size
+    generator = np.random.default_rng(0)
+    for layer in range(2):
+        ends = [np.linalg.qr(generator.normal(size=(k, k)))[0] for _ in range(2)]
+        C = ends[0] @ np.diag(np.logspace(-1.5, 1.5, k)) @ ends[1]
+        inverse = np.linalg.inv(C)
+        at = f"layers.{layer}."
+        weights[f"{at}key"] = C @ weights[f"{at}key"]
+        weights[f"{at}query"] = inverse.T @ weights[f"{at}query"]
+        weights[f"{at}query_bias"] = weights[f"{at}query_bias"] @ inverse
+        weights[f"{at}key_bias"] = weights[f"{at}key_bias"] @ C.T
+    wild = moved(tmp_path, first, weights)
+    balanced = Steps(fold=False, drop_dead=False, balance=True, order=False)
+    half = np.dtype(ml_dtypes.bfloat16)
+    errors = {}
+    for name, model, steps in (
+        ("original", first, None),
+        ("wild", wild, None),
+        ("balanced", wild, balanced),
+    ):
+        form = model if steps is None else Canonical(model, steps)
+        rounded = moved(tmp_path, first, form.tensor, half, name)
+        inputs = random_inputs(first.block, 1)
+        errors[name] = deviation(run(first, inputs).outputs, run(rounded, inputs).outputs)
+    assert errors["balanced"] < 3 * errors["original"]
+    assert errors["wild"] > 5 * errors["balanced"]
+
+
+def test_each_step_alone_keeps_the_function(tmp_path):
+    model = open_checkpoint(make_model(tmp_path, "gpt2", dtype=np.float64))
+    inputs = random_inputs(model.block, 0)
+    before = run(model, inputs).outputs
+    off = {"fold": False, "drop_dead": False, "balance": False, "order": False}
+    for step in off:
+        form = Canonical(model, Steps(**{**off, step: True}))
+        assert deviation(before, run(form, inputs).outputs) < 1e-12
