@@ -40,7 +40,7 @@ def test_one_lightning_layer_has_the_dimension_of_the_paper():
             assert found.statement == "cor-3.3"
             assert found.dimension == one_layer_dimension(network)
         else:
-            assert found.statement == "lightning-dimension"
+            assert found.statement == "all-widths"
 
 
 def bottlenecks():
@@ -123,16 +123,14 @@ def test_one_token_shows_only_symmetric_parts(widths, ranks, attention, expected
     if attention == "softmax":
         assert (found.status, found.statement) == ("theorem", "softmax-one-token")
     else:
-        assert (found.status, found.statement) == ("conjecture", "one-token")
-        assert "tokens = 1 < 3" in found.unmet
+        assert (found.status, found.statement) == ("theorem", "one-token")
 
 
 @pytest.mark.statement("causal-mask")
 def test_the_causal_mask_prevents_the_collapse_after_rank_one():
     found = formula((3, 3, 3), (1, 2), mask="causal")
     assert found.dimension == 20
-    assert (found.status, found.statement) == ("conjecture", "causal-mask")
-    assert found.unmet == ("mask = causal, not none", "ranks[0] = 1 < 2")
+    assert (found.status, found.statement) == ("theorem", "causal-mask")
     assert dimension((3, 3, 3), (2, 2), 2, mask="causal") == 23
     assert dimension((3, 3, 3), (2, 2), mask="causal", attention="softmax") == 25
 
@@ -145,8 +143,7 @@ def test_the_inner_skip_has_no_rescalings(attention):
     if attention == "softmax":
         assert (found.status, found.statement) == ("theorem", "softmax-dimension")
     else:
-        assert (found.status, found.statement) == ("conjecture", "inner-skip")
-        assert "skip = inner, not none" in found.unmet
+        assert (found.status, found.statement) == ("theorem", "inner-skip")
     assert dimension((3, 3, 3), (1, 2), skip="inner", attention=attention) == 22
 
 
@@ -228,7 +225,7 @@ def test_a_value_factor_at_the_end_adds_the_spaces_of_its_image():
 
 def test_a_factored_value_map_keeps_theorems_theorems():
     found = formula((3, 3, 3), (2, 2), value_ranks=(2, 1))
-    assert (found.status, found.statement, found.unmet) == ("theorem", "lightning-dimension", ())
+    assert (found.status, found.statement, found.unmet) == ("theorem", "all-widths", ())
     found = formula((3, 3), (2,), attention="softmax", value_ranks=(1,))
     assert (found.dimension, found.status, found.statement) == (8 + 5, "theorem", "thm-3.9")
 
@@ -237,11 +234,13 @@ def test_a_factored_value_map_keeps_theorems_theorems():
     ("fields", "status", "statement", "unmet"),
     [
         ({}, "theorem", "cor-3.8", ()),
-        ({"widths": (2, 3, 2)}, "theorem", "lightning-dimension", ()),
-        ({"tokens": 2}, "conjecture", "all-widths", ("tokens = 2 < 3",)),
-        ({"ranks": (1, 2)}, "conjecture", "all-widths", ("ranks[0] = 1 < 2",)),
-        ({"ranks": (2, 1)}, "conjecture", "all-widths", ("ranks[1] = 1 < 2",)),
-        ({"widths": (3, 1, 3)}, "conjecture", "all-widths", ("widths[1] = 1 < 2",)),
+        ({"widths": (2, 3, 2)}, "theorem", "all-widths", ()),
+        ({"tokens": 2}, "theorem", "all-widths", ()),
+        ({"ranks": (1, 2)}, "theorem", "all-widths", ()),
+        ({"ranks": (2, 1)}, "theorem", "all-widths", ()),
+        ({"widths": (3, 1, 3)}, "theorem", "all-widths", ()),
+        ({"skip": "residual"}, "conjecture", "residual-skip", ("skip = residual, not none",)),
+        ({"heads": 2}, "conjecture", "head-mixing", ("heads = 2 > 1",)),
         (
             {"widths": (2, 3, 2), "attention": "softmax"},
             "theorem",
@@ -256,9 +255,9 @@ def test_a_factored_value_map_keeps_theorems_theorems():
         ),
         (
             {"widths": (3, 3), "ranks": (2,), "mask": "causal"},
-            "conjecture",
+            "theorem",
             "causal-mask",
-            ("mask = causal, not none",),
+            (),
         ),
     ],
 )
@@ -271,7 +270,6 @@ def test_the_status_says_how_the_dimension_is_known(fields, status, statement, u
     ("fields", "unmet"),
     [
         ({"skip": "residual", "tokens": 1}, ("tokens = 1 < 2",)),
-        ({"skip": "inner", "tokens": 1}, ("tokens = 1 < 2",)),
         ({"skip": "residual", "value_ranks": (3, 2)}, ("value_ranks[1] = 2 < 3",)),
         ({"heads": 2, "tokens": 1}, ("tokens = 1 < 2",)),
         (
@@ -314,9 +312,10 @@ def test_an_unknown_readout_is_refused():
 
 def test_a_formula_prints_as_one_sentence_and_has_a_json_form():
     assert str(formula((3, 3, 3), (2, 2))) == "The dimension is 23 (theorem, cor-3.8)."
-    assert str(formula((3, 3, 3), (1, 2), 2)) == (
-        "The dimension is 18 (conjecture, all-widths; "
-        "not a theorem because tokens = 2 < 3; ranks[0] = 1 < 2)."
+    assert str(formula((3, 3, 3), (1, 2), 2)) == "The dimension is 18 (theorem, all-widths)."
+    assert str(formula((3, 3, 3), (1, 2), 2, skip="residual")) == (
+        "The dimension is 29 (conjecture, residual-skip; "
+        "not a theorem because skip = residual, not none)."
     )
     nothing = formula((3, 3), (2,), 1, heads=2)
     assert str(nothing) == "No formula for the dimension is known here: tokens = 1 < 2."

@@ -97,7 +97,7 @@ def test_what_no_score_shows_has_its_own_share():
 
 
 def test_redundancy_prints_its_numbers():
-    assert str(redundancy(Architecture((3, 3), (2,), 1, skip="inner"))) == (
+    assert str(redundancy(Architecture((3, 3), (2,), 1, skip="residual"))) == (
         "21 parameters. No formula for the dimension is known here: tokens = 1 < 2."
     )
     assert str(redundancy(Architecture((4, 2, 3), (2, 2), 3))).endswith(

@@ -23,11 +23,9 @@ def formula(widths, ranks, tokens, **fields):
 def test_no_conjecture_is_left_that_is_proved():
     ours = (*deep.STATEMENTS, *softmax.STATEMENTS, *beyond.STATEMENTS)
     left = {statement.id for statement in ours if statement.status == "conjecture"}
-    lightning = {"all-widths", "one-token", "causal-mask", "inner-skip", "residual-skip"}
-    assert left == lightning | {"head-mixing"}
-    for id_ in lightning:
-        facts = Facts((3, 3, 3), (2, 2), 2, "softmax")
-        assert "attention = softmax, not lightning" in unmet(get(id_), facts)
+    assert left == {"residual-skip", "head-mixing"}
+    softmax_facts = Facts((3, 3, 3), (2, 2), 2, "softmax", skip="residual")
+    assert unmet(get("residual-skip"), softmax_facts) == ("attention = softmax, not lightning",)
 
 
 @pytest.mark.statement("consensus")
@@ -159,19 +157,6 @@ def test_bottlenecks_with_heads_need_full_values():
     assert formula((3, 2, 4), (1, 2), 2, **fields, value_ranks=(2, 2))[1] == "theorem"
     assert formula((3, 2, 4), (1, 2), 2, **fields, value_ranks=(2, 1))[1] == "conjecture"
     assert formula((3, 2, 1), (1, 2), 2, **fields)[1] == "conjecture"
-
-
-@pytest.mark.statement("lightning-dimension")
-def test_lightning_without_bottleneck_is_a_theorem_with_forms_of_rank_two_and_three_tokens():
-    def status(*sizes):
-        found = dimension_formula(Architecture(*sizes))
-        return found.status, found.statement
-
-    assert status((2, 4, 2), (2, 2), 3) == ("theorem", "lightning-dimension")
-    assert status((2, 4, 2), (2, 2), 2) == ("conjecture", "all-widths")
-    assert status((2, 4, 2), (2, 1), 3) == ("conjecture", "all-widths")
-    assert status((1, 4), (1,), 2) == ("theorem", "lightning-dimension")
-    assert status((1, 4), (1,), 1) == ("conjecture", "one-token")
 
 
 @pytest.mark.slow

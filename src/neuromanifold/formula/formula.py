@@ -29,7 +29,10 @@ def _residual_lightning(architecture: Architecture) -> int:
 _STATEMENTS: dict[str, Callable[[Architecture], int | None]] = {
     "cor-3.3": virtual_upper_bound,
     "cor-3.8": virtual_upper_bound,
-    "lightning-dimension": virtual_upper_bound,
+    "all-widths": virtual_upper_bound,
+    "one-token": virtual_upper_bound,
+    "causal-mask": virtual_upper_bound,
+    "inner-skip": virtual_upper_bound,
     "thm-3.9": virtual_upper_bound,
     "conj-3.10": virtual_upper_bound,
     "softmax-dimension": virtual_upper_bound,
@@ -38,10 +41,6 @@ _STATEMENTS: dict[str, Callable[[Architecture], int | None]] = {
     "softmax-layer": several_heads_dimension,
     "softmax-heads-bottleneck": several_heads_dimension,
     "softmax-heads": several_heads_dimension,
-    "all-widths": virtual_upper_bound,
-    "one-token": virtual_upper_bound,
-    "causal-mask": virtual_upper_bound,
-    "inner-skip": virtual_upper_bound,
     "residual-skip": _residual_lightning,
     "head-mixing": several_heads_dimension,
 }
@@ -143,15 +142,14 @@ def _theorem(facts: Facts) -> str:
     if facts.attention == "softmax":
         plain = facts.skip == "none" and facts.mask == "none"
         return "softmax-heads" if plain else "softmax-heads-bottleneck"
-    return "thm-3.2" if facts.depth == 1 else "thm-3.7"
+    return "all-widths"
 
 
 def _nearest(facts: Facts) -> str:
     """The statement whose hypotheses explain why there is no formula.
 
-    With one head and no residual skip some statement always applies, except for lightning with the
-    inner skip and one token.
+    With one head and no residual skip some statement always applies.
     """
     if facts.attention == "softmax" and facts.skip == "residual":
         return "softmax-residual"
-    return "head-mixing" if facts.heads > 1 else f"{facts.skip}-skip"
+    return "head-mixing" if facts.heads > 1 else "residual-skip"

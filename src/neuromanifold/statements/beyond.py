@@ -30,9 +30,11 @@ STATEMENTS = (
         "flags), less the l rescalings, with only the symmetric parts of the forms counted after a "
         "layer of rank one.",
         kind="result",
-        status="conjecture",
+        status="theorem",
         source=_OURS,
         hypotheses=(LIGHTNING, ONE_HEAD, NO_SKIP, NO_MASK, tokens_at_least(2)),
+        prior="The paper proves one layer (Theorem 3.2) and, with Theorem 3.7, three tokens or "
+        "more and forms of rank at least 2.",
     ),
     Statement(
         id="virtual-bound",
@@ -60,11 +62,12 @@ STATEMENTS = (
         id="one-token",
         title="one token",
         claim="With one token lightning sees only the symmetric parts of the forms, in every "
-        "layer.",
+        "layer: the dimension is that of the virtual weights with only these counted, less the l "
+        "rescalings, or with the inner skip less nothing.",
         kind="result",
-        status="conjecture",
+        status="theorem",
         source=_OURS,
-        hypotheses=(LIGHTNING, ONE_HEAD, NO_SKIP, ONE_TOKEN),
+        hypotheses=(LIGHTNING, ONE_HEAD, NOT_RESIDUAL, ONE_TOKEN),
     ),
     Statement(
         id="causal-mask",
@@ -73,7 +76,7 @@ STATEMENTS = (
         "each token sees another sum: the dimension is that of the virtual weights less the l "
         "rescalings.",
         kind="result",
-        status="conjecture",
+        status="theorem",
         source=_OURS,
         hypotheses=(LIGHTNING, ONE_HEAD, NO_SKIP, CAUSAL_MASK, tokens_at_least(2)),
     ),
@@ -83,7 +86,7 @@ STATEMENTS = (
         claim="For V(X + XP) with lightning weights the dimension is that of the virtual weights: "
         "there are no rescalings, and no layer of rank one collapses the later ones.",
         kind="result",
-        status="conjecture",
+        status="theorem",
         source=_OURS,
         hypotheses=(LIGHTNING, ONE_HEAD, INNER_SKIP, tokens_at_least(2)),
     ),

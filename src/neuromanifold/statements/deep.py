@@ -11,7 +11,6 @@ from neuromanifold.statements.hypotheses import (
     NO_MASK,
     NO_SKIP,
     ONE_HEAD,
-    ONE_LAYER_OR_FORMS_OF_RANK_TWO,
     RANKS_AT_LEAST_TWO,
     SEVERAL_LAYERS,
     SOFTMAX,
@@ -157,22 +156,6 @@ STATEMENTS = (
         status="theorem",
         source="Equation 14",
         hypotheses=_BOTTLENECK_LIGHTNING,
-    ),
-    Statement(
-        id="lightning-dimension",
-        title="the dimension of lightning networks with one head",
-        claim="For every width the dimension is that of the virtual weights less the l rescalings, "
-        "if there is one layer, or all forms have rank at least 2 and there are at least 3 tokens.",
-        kind="theorem",
-        status="theorem",
-        source="this project",
-        prior="It is the count of all-widths with Theorems 3.2 and 3.7, which need no bottleneck.",
-        hypotheses=(
-            LIGHTNING,
-            *_PLAIN,
-            tokens_at_least(2),
-            ONE_LAYER_OR_FORMS_OF_RANK_TWO,
-        ),
     ),
     Statement(
         id="conj-3.10",

@@ -223,12 +223,3 @@ ONE_TOKEN_SHOWS_ALL = Hypothesis(
     "no residual skip, or one layer, or a layer whose value maps add up to any matrix",
     _one_token_shows_all,
 )
-
-ONE_LAYER_OR_FORMS_OF_RANK_TWO = Hypothesis(
-    "one layer, or at least 3 tokens and every M_i of rank at least 2",
-    lambda facts: (
-        ()
-        if facts.depth == 1
-        else (*tokens_at_least(3).failures(facts), *_forms_of_rank_two(facts))
-    ),
-)

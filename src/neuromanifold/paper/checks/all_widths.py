@@ -7,7 +7,7 @@ from neuromanifold.formula.all_widths import virtual_upper_bound
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.paper.checks.evidence import Case, Check, Finding, equal
 from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
-from neuromanifold.statements import Facts, applies, get
+from neuromanifold.paper.checks.lightning_proofs import one_vector, rank_one_layer, two_tokens
 
 _KINDS: tuple[Attention, ...] = ("lightning", "softmax")
 
@@ -57,7 +57,13 @@ def every_width(quick: bool, seed: int) -> Finding:
     ]
     networks = named + random_networks(8 if quick else 160, seed, attention="lightning")
     found = compare_dimensions(networks, formula, seed)
-    return Finding(found.checked, found.cases, found.numbers)
+    lemmas = [two_tokens(seed, depth) for depth in (1, 2)]
+    places = [(2, 1, 2), (2, 2, 2), (3, 1, 2), (3, 2, 2)] + (
+        [] if quick else [(3, 3, 2), (3, 2, 3)]
+    )
+    lemmas += [rank_one_layer(seed, depth, j, d) for depth, j, d in places]
+    checked = f"{found.checked}; {len(lemmas)} identities of the proof, exactly"
+    return Finding(checked, [*found.cases, *lemmas], found.numbers)
 
 
 def virtual_bound(quick: bool, seed: int) -> Finding:
@@ -123,21 +129,6 @@ def _without_factors(network: Architecture) -> int | None:
     return None if dimension is None else dimension + rho * (network.widths[-1] - rho)
 
 
-def lightning(quick: bool, seed: int) -> Finding:
-    """Without bottleneck: forms of rank two, three tokens, or one layer (lightning-dimension)."""
-    networks = [
-        network
-        for network in random_networks(40 if quick else 400, seed + 2, attention="lightning")
-        if applies(get("lightning-dimension"), Facts.of(network))
-    ][: 8 if quick else None]
-    found = compare_dimensions(networks, formula, seed)
-    theorem = [
-        equal(f"{network}: status", "theorem", dimension_formula(network).status)
-        for network in networks
-    ]
-    return Finding(found.checked, [*found.cases, *theorem], found.numbers)
-
-
 def one_token(quick: bool, seed: int) -> Finding:
     """One token: lightning sees symmetric parts only (one-token)."""
     named = [
@@ -146,8 +137,12 @@ def one_token(quick: bool, seed: int) -> Finding:
         Architecture((2, 2, 2, 2), (2, 2, 2), 1),
     ]
     drawn = random_networks(8 if quick else 50, seed, tokens=(1,), attention="lightning")
-    found = compare_dimensions(named + drawn, formula, seed)
-    return Finding(found.checked, found.cases, found.numbers)
+    fields = {"attention": "lightning", "skip": "inner"}
+    inner = random_networks(4 if quick else 30, seed, tokens=(1,), **fields)
+    found = compare_dimensions(named + drawn + inner, formula, seed)
+    lemmas = [one_vector(seed, depth, d) for depth, d in ((1, 2), (2, 3), (3, 2))]
+    checked = f"{found.checked}; {len(lemmas)} identities of the proof, exactly"
+    return Finding(checked, [*found.cases, *lemmas], found.numbers)
 
 
 CHECKS: dict[str, Check] = {
@@ -155,5 +150,4 @@ CHECKS: dict[str, Check] = {
     "virtual-bound": virtual_bound,
     "factored-values": factored,
     "one-token": one_token,
-    "lightning-dimension": lightning,
 }

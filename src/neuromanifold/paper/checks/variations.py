@@ -11,6 +11,7 @@ from neuromanifold.paper.checks.all_widths import formula, random_networks
 from neuromanifold.paper.checks.evaluation import normal_input, output
 from neuromanifold.paper.checks.evidence import Check, Counterexample, Finding
 from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
+from neuromanifold.paper.checks.lightning_proofs import causal_orders, inner_expansion
 from neuromanifold.symmetry.group_element import GroupElement
 
 
@@ -24,8 +25,11 @@ def causal_mask(quick: bool, seed: int) -> Finding:
     ]
     found = compare_dimensions(networks, formula, seed)
     numbers = {"causal": certified(masked, seed).lower, "no mask": certified(open_, seed).lower}
+    lemmas = [*causal_orders(seed, 2, 3), *causal_orders(seed, 3, 2)]
     return Finding(
-        found.checked, found.cases, {**found.numbers, "widths 3,3,3, ranks 1,2": numbers}
+        f"{found.checked}; {len(lemmas)} orders of the proof, exactly",
+        [*found.cases, *lemmas],
+        {**found.numbers, "widths 3,3,3, ranks 1,2": numbers},
     )
 
 
@@ -37,7 +41,9 @@ def inner_skip(quick: bool, seed: int) -> Finding:
         *random_networks(6 if quick else 50, seed, attention="lightning", skip="inner"),
     ]
     found = compare_dimensions(networks, formula, seed)
-    return Finding(found.checked, found.cases, found.numbers)
+    lemmas = [inner_expansion(seed, depth, d) for depth, d in ((1, 2), (2, 3), (3, 2))]
+    checked = f"{found.checked}; {len(lemmas)} expansions of the proof, exactly"
+    return Finding(checked, [*found.cases, *lemmas], found.numbers)
 
 
 def residual_skip(quick: bool, seed: int) -> Finding:
