@@ -49,7 +49,7 @@ def verdict(id_, *cases, counterexample=None):
 def test_verdicts_follow_from_cases_status_and_counterexample():
     shown = Counterexample("2 is not 3", True, {"two": 2})
     assert verdict("thm-3.2", GOOD) == "holds"
-    assert verdict("all-widths", GOOD) == "conjecture"
+    assert verdict("head-mixing", GOOD) == "conjecture"
     assert verdict("conj-3.10", GOOD) == "holds"
     assert verdict("redundancy", GOOD, counterexample=shown) == "corrected"
     assert verdict("thm-3.2", GOOD, BAD) == "fails"

@@ -123,17 +123,19 @@ def causal_orders(seed: int, depth: int, d: int) -> list[Case]:
 def inner_expansion(seed: int, depth: int, d: int) -> Case:
     """Inner skip, tokens x and ε ξ: column 2 is ε L(ξ + a x) + O(ε²) (inner-skip).
 
-    a = Σ_i c_{i−1}² (xᵀ M_i ξ) c_l / c_i, c_i = c_{i−1} (1 + c_{i−1}² S_i(x)), c_0 = 1.
+    a = Σ_i c_{i−1}² (xᵀ M_i ξ) ∏_{k>i} p_k, p_i = 1 + c_{i−1}² S_i(x), c_i = p_1 ⋯ p_i.
     """
     forms, L, (x, xi, _) = draw(seed, depth, d)
     X = np.stack([polynomials(x, 0 * x), polynomials(0 * xi, xi)], axis=1)
     column = network(forms, L, X, inner=True)[:, 1]
-    c = [1]
+    c = 1
+    p: list[int] = []
+    terms: list[int] = []
     for M in forms:
-        c.append(c[-1] * (1 + c[-1] ** 2 * int(x @ M @ x)))
-    a = sum(
-        c[i] ** 2 * int(x @ M @ xi) * (c[-1] // c[i + 1]) for i, M in enumerate(forms)
-    )  # c_{i+1} divides c_l exactly
+        terms.append(c**2 * int(x @ M @ xi))
+        p.append(1 + c**2 * int(x @ M @ x))
+        c *= p[-1]
+    a = sum(term * prod(p[i + 1 :]) for i, term in enumerate(terms))
     expected = [int(v) + a * int(w) for v, w in zip(L @ xi, L @ x, strict=True)]
     found = [int(value[1]) for value in column]
     return equal(f"inner skip, l = {depth}: order ε", expected, found)
