@@ -58,8 +58,8 @@ def _apply(recorder: Recorder, equation: Any, operands: list[Value]) -> list[Val
         return RULES[name](recorder, equation, operands)
     raise NotCoveredError(
         f"{recorder.where(equation)} cannot be evaluated over a prime field: only rational "
-        "functions, exponentials and constant masks of the arguments can; write the function "
-        f"without `{name}`, or apply it to constants only"
+        "functions, exp, log, √, erf, sin, cos and constant masks of the arguments can; write the "
+        f"function without `{name}`, or apply it to constants only"
     )
 
 

@@ -95,9 +95,11 @@ def formal_exponentials(quick: bool, seed: int) -> Finding:
         cases.append(equal(f"{network}: float64 rank", found.lower, estimate(network).rank))
         checks[network.name] = found.independence and found.independence.columns
     opposite = _opposite_heads(seed)
-    refused = certify(opposite.architecture, seed=seed, weights=opposite)
+    special = certify(opposite.architecture, seed=seed, weights=opposite)
     numeric = estimate(opposite.architecture, weights=opposite, seed=seed)
-    cases.append(equal("heads (A, V), (−A, V): no proof claimed", False, refused.lower_is_proved))
+    relations = special.independence.relations if special.independence else 0
+    cases.append(equal("heads (A, V), (−A, V): relations between exponents", 2, relations))
+    cases.append(equal("heads (A, V), (−A, V): rank over a basis", 12, special.lower))
     cases.append(equal("heads (A, V), (−A, V): float64 rank", 12, numeric.rank))
     return Finding(
         f"{len(networks)} softmax networks: the exponents' independence by a rank, and the "
@@ -107,7 +109,8 @@ def formal_exponentials(quick: bool, seed: int) -> Finding:
         {
             "independent exponents": checks,
             "dependent heads": {
-                "rank with formal exponentials": refused.rank,
+                "relations": relations,
+                "rank over a basis of exponents": special.rank,
                 "true rank": numeric.rank,
             },
         },
