@@ -12,6 +12,7 @@ from neuromanifold.algebra.linear import Modular
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
 from neuromanifold.errors import ArgumentError, DiagramError
+from neuromanifold.formula.bounds import Bound
 from neuromanifold.networks.space import Tensor
 from neuromanifold.symmetry.families import all_generators, families_of
 
@@ -164,6 +165,14 @@ def test_a_pruned_head_is_certified_at_its_weights():
     pruned = nm.Weights.from_tensors(architecture, [layer])
     one = nm.certify(nm.Architecture((3, 3), (2,), 3))
     assert nm.certify(architecture, weights=pruned).lower == one.lower
+
+
+def test_a_bound_that_a_user_claims_is_no_theorem():
+    claimed = Bound(3, "none", "a claim")
+    network = nm.network(linear, SQUARE, np.zeros(3), bound=claimed)
+    certificate = nm.certify(network)
+    assert (certificate.lower, certificate.upper) == (3, 3)
+    assert certificate.verdict == "exact given symmetries"
 
 
 def test_quantities_of_any_network():

@@ -95,7 +95,7 @@ def certify(
             symmetries=symmetries,
             kernel_checks=found.kernel_checks,
             obligations=point.obligations(net, found.batch),
-            user_symmetries=not net.is_built_in and any(f.dimension for f in symmetries),
+            user_symmetries=not net.is_built_in and upper < net.parameters,
             readings=found.readings,
             versions={
                 "neuromanifold": __version__,
