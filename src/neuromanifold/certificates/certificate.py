@@ -132,7 +132,7 @@ class Certificate(Displayed):
         if self.verdict == "bounds":
             surer = (
                 "" if self.weights is None else " A second prime makes the rank all but certain."
-            )
+            ) + self._read
             return (
                 f"{self.subject}: the {kind} is at least {self.lower} and at most {self.upper}; "
                 f"{self.unexplained} of the kernel's dimensions are unexplained ({how}).{surer}"
@@ -141,8 +141,14 @@ class Certificate(Displayed):
 
     @property
     def _read(self) -> str:
-        """How constants were read, as sentences."""
+        """How the function was read, as sentences."""
         said = ""
+        if self.readings.patterns:
+            where = "the seed" if self.weights is None else "these weights and the seed's inputs"
+            said += (
+                f" The function is piecewise, and this is about its cells at real points of {where}"
+                f" ({self.readings.patterns} patterns of branches)."
+            )
         if self.readings.dyadic:
             count = len(self.readings.dyadic)
             said += f" {count} constants were taken as the exact value of their floats."

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from neuromanifold import __version__
-from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField, Residues
+from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.certificate import Certificate, Function
 from neuromanifold.certificates.jacobian import (
@@ -187,12 +187,7 @@ def certificate_field(prime: int, inputs: int | None = None) -> PrimeField:
 
 def given_weights(net: Network, weights: Any) -> GivenWeights:
     """The exact residues of float weights over any field, with ones for the constants."""
-    values = net.flatten(net.values(weights))
-
-    def over(field: PrimeField) -> Residues:
-        return field.from_floats(values)
-
-    return over
+    return GivenWeights(net.flatten(net.values(weights)))
 
 
 def weights_hash(net: Network, weights: Any) -> str:

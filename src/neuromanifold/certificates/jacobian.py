@@ -7,8 +7,8 @@ reaches the full rank.
 """
 
 import operator
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.algebra.cells.points import Branches
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.modular import (
     FormalElements,
@@ -29,6 +30,7 @@ from neuromanifold.algebra.modular import (
 from neuromanifold.algebra.modular.formal_rules import NonSquareError
 from neuromanifold.algebra.modular.relations import NO_RELATIONS, Relations
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
+from neuromanifold.certificates.cells import MOST_PATTERNS, branches, pieces
 from neuromanifold.certificates.program import (
     checked_program,
     generic_obligations,
@@ -49,8 +51,20 @@ BATCH = 512
 
 T = TypeVar("T")
 
-GivenWeights = Callable[[PrimeField], Residues]
-"""Given weights as one vector of residues, over any field."""
+
+@dataclass(frozen=True, slots=True)
+class GivenWeights:
+    """Weights that were given: floats, that is dyadic rationals.
+
+    Attributes:
+        values: all their entries, with ones for the constants.
+    """
+
+    values: Float[np.ndarray, " columns"]
+
+    def __call__(self, field: PrimeField) -> Residues:
+        """The exact residues over a field."""
+        return field.from_floats(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +115,36 @@ class Point:
                 return shown
         leaves = None if self.given is None else weight_leaves(network, self.weights)
         source = Source(self.field, self.seed, f"attempt {self.attempt}", leaves)
-        return obligations(program, source, self.relations(network, batch))
+        relations = self.relations(network, batch)
+        if pieces(network) is None:
+            return obligations(program, source, relations)
+        checks = [
+            obligations(program, replace(source, fixed=fixed), relations)
+            for fixed in self._patterns(network, program)
+        ]
+        return _together(checks)
+
+    def branches(self, network: Network, count: int) -> Branches:
+        """The branches of a piecewise network at the first `count` inputs."""
+        values = None if self.given is None else self.given.values
+        return branches(network, self.seed, values, count)
+
+    def _patterns(
+        self, network: Network, program: ModularFunction
+    ) -> Iterator[dict[int, Residues]]:
+        """Each pattern of branches, for all samples of a program at once, by leaf."""
+        weights = len(network.tensors)
+        first = weights + len(jax.tree.leaves(network.sample))
+        arrays = self.branches(network, MOST_PATTERNS).arrays
+        for k in range(MOST_PATTERNS):
+            yield {
+                first + j: np.array(
+                    np.broadcast_to(self.field.from_integers(x[k].astype(int)), shape)
+                )
+                for j, (x, shape) in enumerate(
+                    zip(arrays, program.shapes[first : first + len(arrays)], strict=True)
+                )
+            }
 
 
 def at_a_point(
@@ -168,10 +211,11 @@ def jacobian_rows(
 
 def samples(network: Network, point: Point, count: int, again: str = "") -> tuple[Any, Any]:
     """The first `count` inputs and their cotangents; a larger count begins with the same ones."""
-    return (
-        drawn(network.sample, point, f"inputs{again}", count),
-        drawn(network.output, point, f"cotangents{again}", count),
-    )
+    inputs = drawn(network.sample, point, f"inputs{again}", count)
+    if pieces(network) is not None:
+        arrays = point.branches(network, count).arrays
+        inputs = (inputs, [point.field.from_integers(x.astype(int)) for x in arrays])
+    return inputs, drawn(network.output, point, f"cotangents{again}", count)
 
 
 def drawn(shapes: Any, point: Point, what: str, count: int) -> Any:
@@ -189,16 +233,35 @@ class Readings:
         dyadic: constants taken as the exact value of their float.
         suspects: those so small beside others of their array that they may be rounding noise.
         masks: large negative constants in exponents or maxima, taken as minus infinity.
+        patterns: the number of distinct patterns of branches of a piecewise function; 0 if it is
+            none.
     """
 
     dyadic: tuple[float, ...] = ()
     suspects: tuple[float, ...] = ()
     masks: tuple[float, ...] = ()
+    patterns: int = 0
 
 
-def readings_of(program: ModularFunction) -> Readings:
+def readings_of(program: ModularFunction, patterns: int = 0) -> Readings:
     """How the constants of a program were read."""
-    return Readings(program.dyadic_constants, program.suspect_constants, program.masks_read)
+    read = (program.dyadic_constants, program.suspect_constants, program.masks_read)
+    return Readings(*read, patterns)
+
+
+def _together(checks: Sequence[tuple[Obligation, ...]]) -> tuple[Obligation, ...]:
+    """The obligations of several patterns as one of each kind: all have to be met."""
+    kinds = dict.fromkeys(check.name for pattern in checks for check in pattern)
+    same = [[o for pattern in checks for o in pattern if o.name == name] for name in kinds]
+    return tuple(
+        Obligation(
+            group[0].name,
+            sum(o.columns for o in group),
+            sum(o.rank for o in group),
+            sum(o.relations for o in group),
+        )
+        for group in same
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,12 +311,13 @@ def jacobian_rank(
         if form.rank >= upper + len(network.constants):
             break
     batch = batches(count)[1]
+    patterns = 0 if pieces(network) is None else point.branches(network, used).patterns
     return JacobianRank(
         form.rank,
         used,
         kernel.shape[1],
         tuple(map(bool, holds)),
         batch,
-        readings_of(rows_program(network, batch)),
+        readings_of(rows_program(network, batch), patterns),
         form,
     )

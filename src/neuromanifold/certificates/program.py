@@ -16,6 +16,7 @@ from neuromanifold.algebra.modular import (
 )
 from neuromanifold.algebra.modular.relations import Relations
 from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.certificates.cells import with_branches
 from neuromanifold.networks.network import Network
 
 _MOST = 128
@@ -30,8 +31,10 @@ def rows_program(network: Network, batch: int) -> ModularFunction:
     """The rows uᵀ J of `batch` inputs X with one cotangent u each, on residues.
 
     Arguments: the weights, then inputs and cotangents with a leading axis. Value: the weights by
-    name with that axis, uᵀ ∂f/∂W for each input (field-rank).
+    name with that axis, uᵀ ∂f/∂W for each input (field-rank). The inputs of a piecewise network
+    have its branches as a second part (cells).
     """
+    network = with_branches(network)
     return rows_over_prime_field(network.apply, weight_shapes(network), network.sample, batch)
 
 

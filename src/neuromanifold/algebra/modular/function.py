@@ -13,7 +13,7 @@ from neuromanifold.algebra.modular.interpreter import read
 from neuromanifold.algebra.modular.opening import opened
 from neuromanifold.algebra.modular.recorder import Program, Recorder, Unknown
 from neuromanifold.algebra.modular.tangents import Setting
-from neuromanifold.algebra.modular.tracing import shapes_of, traced
+from neuromanifold.algebra.modular.tracing import output_of, shapes_of, traced
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.errors import ArgumentError
 
@@ -205,8 +205,7 @@ def rows_over_prime_field(
         a pytree like the weights with that axis.
     """
     function = opened(f)
-    with jax.enable_x64(True):
-        output = jax.eval_shape(f, *shapes_of((weights, inputs)))
+    output = output_of(f, shapes_of((weights, inputs)))
 
     def row(w: Any, X: Any, u: Any) -> tuple[Any, Any]:
         def of_weights(w: Any) -> Any:

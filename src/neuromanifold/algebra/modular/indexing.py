@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Value
+from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Shape, Value
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import ArgumentError, NotCoveredError
@@ -82,26 +82,28 @@ def _move(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Va
     return [recorder.move(move, sources, numbers.shape)]
 
 
-def _targets(recorder: Recorder, equation: Any, values: Sequence[Value]) -> np.ndarray:
+def scatter_targets(equation: Any, shape: Shape, indices: np.ndarray, updates: Shape) -> np.ndarray:
     """For each update of a scatter the number, from 1, of the entry it meets; 0 if it is dropped.
 
     Adding updates is linear in them, and its transpose tells the target of each.
     """
-    operand, updates = (recorder.finite(values[place], equation) for place in (0, 2))
-    params = {name: equation.params[name] for name in _SCATTERING}
-    with jax.enable_x64(True):
-        indices = _positions(recorder, equation, values, (0, 2))[1]
-        zeros = jnp.zeros(operand.shape)
-        numbers = jnp.arange(1.0, zeros.size + 1.0).reshape(operand.shape)
+    dimensions, *how = (equation.params[name] for name in _SCATTERING)
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+        zeros = jnp.zeros(shape)
+        numbers = jnp.arange(1.0, zeros.size + 1.0).reshape(shape)
 
         def scattered(u: jax.Array) -> jax.Array:
-            dimensions = params["dimension_numbers"]
-            rest = {name: params[name] for name in _SCATTERING if name != "dimension_numbers"}
-            return jax.lax.scatter_add(zeros, indices, u, dimensions, **rest)
+            rest = dict(zip(_SCATTERING[1:], how, strict=True))
+            return jax.lax.scatter_add(zeros, jnp.asarray(indices), u, dimensions, **rest)
 
-        shape = jax.ShapeDtypeStruct(updates.shape, jnp.float64)
-        transposed = jax.linear_transpose(scattered, shape)
+        transposed = jax.linear_transpose(scattered, jax.ShapeDtypeStruct(updates, jnp.float64))
         return np.asarray(transposed(numbers)[0]).astype(np.int64).reshape(-1)
+
+
+def _targets(recorder: Recorder, equation: Any, values: Sequence[Value]) -> np.ndarray:
+    operand, updates = (recorder.finite(values[place], equation) for place in (0, 2))
+    indices = _positions(recorder, equation, values, (0, 2))[1]
+    return scatter_targets(equation, operand.shape, np.asarray(indices), updates.shape)
 
 
 def _scatter_add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:

@@ -23,8 +23,9 @@ are among the columns, and none of them may depend on others.
 derivative along them must vanish.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from fractions import Fraction
 
 import jax
@@ -88,12 +89,14 @@ class Source:
         seed: the seed.
         label: what distinguishes draws of one seed.
         weights: the leaves of given weights; None when they are drawn.
+        fixed: arguments that are what they are, by the number of their leaf.
     """
 
     field: PrimeField
     seed: int
     label: str
     weights: tuple[Residues, ...] | None = None
+    fixed: Mapping[int, Residues] = dataclass_field(default_factory=dict)
 
     def arguments(self, function: ModularFunction, turn: int, attempt: int = -1) -> list[Residues]:
         """The leaves of all arguments; another attempt gives other samples."""
@@ -101,7 +104,9 @@ class Source:
         leaves = []
         for k, (shape, samples) in enumerate(zip(function.shapes, function.samples, strict=True)):
             again = f" attempt {attempt}" if samples and attempt >= 0 else ""
-            if not samples and self.weights is not None:
+            if k in self.fixed:
+                leaves.append(self.fixed[k])
+            elif not samples and self.weights is not None:
                 leaves.append(next(given))
             else:
                 text = f"obligations {turn} argument {k}{again} {self.label}"
@@ -119,7 +124,7 @@ class Source:
             for k, (slot, shape, flag) in enumerate(
                 zip(function.slots, function.shapes, function.samples, strict=True)
             )
-            if flag == samples
+            if flag == samples and k not in self.fixed
         }
 
     def elements(self, turn: int, relations: Relations) -> FormalElements:

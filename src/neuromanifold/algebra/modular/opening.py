@@ -8,7 +8,7 @@ what it calls, and every transcendental function becomes a rational function of 
 (`formal`). The result is an ordinary JAX function.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -65,9 +65,14 @@ def opened(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Opening:
-    """Reads jaxprs equation by equation and does in JAX what each computes."""
+    """Reads jaxprs equation by equation and does in JAX what each computes.
 
-    def __init__(self) -> None:
+    Args:
+        rules: what some primitives become, `OPENINGS` by default; all others stay what they are.
+    """
+
+    def __init__(self, rules: "Mapping[str, OpeningRule] | None" = None) -> None:
+        self.rules = OPENINGS if rules is None else rules
         self.calls: list[Any] = []
         # Operands are kept, so that no other value can get the id of one that was met.
         self._met: dict[tuple[str, int], tuple[Any, list[Any]]] = {}
@@ -95,7 +100,8 @@ class Opening:
 
     def _apply(self, equation: Any, operands: list[Value]) -> list[Value]:
         name = equation.primitive.name
-        if name in CONTROL and not _is_logaddexp(equation):
+        undecided = name == "cond" and name in self.rules and isinstance(operands[0], Traced)
+        if name in CONTROL and not undecided and not _is_logaddexp(equation):
             self.calls.append(equation)
             outputs = CONTROL[name](Opening.read, self, equation, operands)
             self.calls.pop()
@@ -109,8 +115,8 @@ class Opening:
             return operands
         arrays = [operand.array for operand in operands]
         with source_info_util.user_context(self._origin(equation)):
-            if name in OPENINGS:
-                outputs = OPENINGS[name](self, equation, arrays)
+            if name in self.rules:
+                outputs = self.rules[name](self, equation, arrays)
             else:
                 result = equation.primitive.bind(*arrays, **_in_float64(equation.params))
                 outputs = result if equation.primitive.multiple_results else [result]

@@ -1,23 +1,36 @@
 """From a JAX function to a jaxpr in float64 without dead code."""
 
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from jax import errors
 from jax.extend import source_info_util
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, jaxprs_in_params
 from jax.interpreters import partial_eval
 
-from neuromanifold.errors import ArgumentError
+from neuromanifold.algebra.modular.location import where_from
+from neuromanifold.errors import ArgumentError, NeuromanifoldError, NotCoveredError
 
 # The lines that errors name are the user's, not this module's.
 source_info_util.register_exclusion(__file__)
 
+LARGEST = 2**27
+"""Entries of the largest array that is handled: one of residues takes eight bytes an entry."""
+
 
 def shapes_of(examples: Any) -> Any:
     """The same pytree with every array replaced by its shape, in float64."""
-    leaves, structure = jax.tree.flatten(examples)
+    try:
+        leaves, structure = jax.tree.flatten(examples)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"arguments must be arrays in tuples, lists, dictionaries or registered classes: "
+            f"{_first_line(error)}"
+        ) from None
     return jax.tree.unflatten(structure, [_shape(leaf) for leaf in leaves])
 
 
@@ -34,9 +47,123 @@ def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
 
 
 def traced(f: Callable[..., Any], shapes: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
-    """The jaxpr of `f` in float64 without dead code, and the structure of its output."""
-    with jax.enable_x64(True):
-        closed, output = jax.make_jaxpr(f, return_shape=True)(*shapes)
+    """The jaxpr of `f` in float64 without dead code, and the structure of its output.
+
+    A loop that insists on single precision for what it carries cannot be traced in double. Then all
+    of the function is traced in single precision: the types of floats do not matter to those who
+    read the jaxpr, except that its constants are as coarse.
+    """
+    try:
+        closed, structure = _traced(f, shapes, np.dtype(np.float64))
+    except TypeError as error:
+        if "carry" not in str(error):
+            raise _explained(f, error) from None
+        try:
+            closed, structure = _traced(f, shapes, np.dtype(np.float32))
+        except Exception as again:
+            raise _explained(f, again) from None
+    except Exception as error:
+        raise _explained(f, error) from None
+    _check_sizes(closed.jaxpr)
+    return closed, structure
+
+
+def output_of(f: Callable[..., Any], shapes: Sequence[Any]) -> Any:
+    """The pytree of the shapes of the output, which is checked to be real."""
+    closed, structure = traced(f, shapes)
+    if not closed.out_avals:
+        raise ArgumentError("the function returns no array; return its value")
+    for value in closed.out_avals:
+        if not np.issubdtype(value.dtype, np.floating):
+            raise ArgumentError(
+                f"the function returns values of type {value.dtype}; return real numbers"
+            )
+    found = [jax.ShapeDtypeStruct(value.shape, np.float64) for value in closed.out_avals]
+    return jax.tree.unflatten(structure, found)
+
+
+def _traced(f: Callable[..., Any], shapes: Any, dtype: np.dtype) -> tuple[ClosedJaxpr, Any]:
+    def typed(leaf: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(leaf.shape, dtype)
+
+    with jax.enable_x64(dtype == np.float64):
+        closed, output = jax.make_jaxpr(f, return_shape=True)(*jax.tree.map(typed, shapes))
         everything = [True] * len(closed.jaxpr.outvars)
         jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, everything, instantiate=True)
     return ClosedJaxpr(jaxpr, closed.consts), jax.tree.structure(output)
+
+
+_REMEDIES: dict[type[Exception], str] = {
+    errors.TracerBoolConversionError: "decides by Python's `if`, `while` or `and` on values that "
+    "depend on its arguments: use jax.numpy.where or jax.lax.cond",
+    errors.TracerArrayConversionError: "hands values that depend on its arguments to NumPy: use "
+    "jax.numpy",
+    errors.TracerIntegerConversionError: "uses values that depend on its arguments as Python "
+    "integers: index with jax.numpy",
+    errors.NonConcreteBooleanIndexError: "indexes by a Boolean array that depends on arguments, "
+    "so the length of the result varies: use jax.numpy.where",
+    errors.UnexpectedTracerError: "keeps values of one call for the next: return everything that "
+    "it computes",
+    RecursionError: "calls itself without end: give the recursion an end",
+    MemoryError: "needs more memory than there is: take smaller shapes",
+}
+
+
+def _explained(f: Callable[..., Any], error: Exception) -> Exception:
+    """One sentence in place of an exception from the user's function, or from JAX."""
+    if isinstance(error, NeuromanifoldError):
+        return error
+    where = _line_of(error)
+    for kind, remedy in _REMEDIES.items():
+        if isinstance(error, kind):
+            return ArgumentError(f"the function{where} {remedy}")
+    if isinstance(error, errors.ConcretizationTypeError):
+        return ArgumentError(
+            f"the function{where} turns values that depend on its arguments into Python numbers: "
+            "keep them arrays of JAX"
+        )
+    if not callable(f):
+        return ArgumentError(f"a function of weights and one input was wanted; got {f!r}")
+    return ArgumentError(
+        f"the function cannot be traced by JAX{where}: {type(error).__name__}: {_first_line(error)}"
+    )
+
+
+def _line_of(error: Exception) -> str:
+    """The innermost line of the user's program on the way to an exception."""
+    ours = Path(__file__).parents[2]
+    packages = Path(np.__file__).parents[1]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.suffix == ".py" and not (path.is_relative_to(ours) or _inside(path, packages)):
+            return f" ({path.name}:{frame.lineno})"
+    return ""
+
+
+def _inside(path: Path, packages: Path) -> bool:
+    return path.is_relative_to(packages) or "lib/python" in path.as_posix()
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")
+
+
+def _check_sizes(jaxpr: Any) -> None:
+    """Refuse arrays that are too large to be computed with."""
+    for variable in (*jaxpr.invars, *jaxpr.constvars):
+        _check_size(variable, None)
+    for equation in jaxpr.eqns:
+        for variable in equation.outvars:
+            _check_size(variable, equation)
+        for inner in jaxprs_in_params(equation.params):
+            _check_sizes(inner)
+
+
+def _check_size(variable: Any, equation: Any) -> None:
+    shape = getattr(variable.aval, "shape", ())
+    if np.prod(np.array(shape, dtype=float)) > LARGEST:
+        what = "an argument" if equation is None else where_from(equation)
+        raise NotCoveredError(
+            f"{what} is an array of shape {shape}, and at most {LARGEST} entries can be handled: "
+            "take smaller shapes"
+        )

@@ -18,7 +18,7 @@ from neuromanifold.algebra.prime_field import Residues
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class WindowAxis:
     """How windows slide along one axis.
 
     Attributes:
@@ -51,7 +51,7 @@ class _Axis:
         return np.where(inside, place // self.spread, self.size)
 
 
-def _windows(axes: Sequence[_Axis], first: int) -> Callable[[np.ndarray], np.ndarray]:
+def _windows(axes: Sequence[WindowAxis], first: int) -> Callable[[np.ndarray], np.ndarray]:
     """Takes all windows along `axes`, which begin at axis `first`: (…, o_1, k_1, o_2, k_2, …)."""
     tables = [axis.positions for axis in axes]
 
@@ -65,15 +65,14 @@ def _windows(axes: Sequence[_Axis], first: int) -> Callable[[np.ndarray], np.nda
     return take
 
 
-def _reduce_window_sum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """The sum over a window of n entries is at most n h, exact for n up to 2^30."""
-    x, shape = recorder.finite(values[0], equation), equation.outvars[0].aval.shape
+def window_axes(equation: Any) -> list[WindowAxis]:
+    """The axes of a reduction over windows."""
     params = equation.params
-    axes = [
-        _Axis(*sizes)
+    return [
+        WindowAxis(*sizes)
         for sizes in zip(
-            x.shape,
-            shape,
+            equation.invars[0].aval.shape,
+            equation.outvars[0].aval.shape,
             params["window_dimensions"],
             params["window_strides"],
             [low for low, _ in params["padding"]],
@@ -82,6 +81,12 @@ def _reduce_window_sum(recorder: Recorder, equation: Any, values: Sequence[Value
             strict=True,
         )
     ]
+
+
+def _reduce_window_sum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    """The sum over a window of n entries is at most n h, exact for n up to 2^30."""
+    x, shape = recorder.finite(values[0], equation), equation.outvars[0].aval.shape
+    axes = window_axes(equation)
     take, entries = _windows(axes, 0), tuple(range(1, 2 * len(axes), 2))
 
     def total(setting: Setting, a: Residues) -> Residues:
@@ -103,7 +108,7 @@ def _convolution(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
     rows, features = (x.shape[i] for i in numbers.lhs_spec[:2])
     outputs = kernel.shape[numbers.rhs_spec[0]]
     axes = [
-        _Axis(x.shape[i], shape[o], kernel.shape[k], stride, low, dilation, spread)
+        WindowAxis(x.shape[i], shape[o], kernel.shape[k], stride, low, dilation, spread)
         for i, k, o, stride, (low, _), dilation, spread in zip(
             numbers.lhs_spec[2:],
             numbers.rhs_spec[2:],
@@ -129,7 +134,7 @@ def _convolution(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
 
 
 def _grouped(
-    axes: Sequence[_Axis], batch: int, groups: int, outputs: int
+    axes: Sequence[WindowAxis], batch: int, groups: int, outputs: int
 ) -> Callable[[Setting, Residues, Residues], Residues]:
     """Batch × features × space with outputs × features/groups × window: batch × outputs × space."""
     take, n = _windows(axes, 2), len(axes)

@@ -1,0 +1,133 @@
+"""`in_balls`: a JAX function at real numbers that are known up to an error."""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Literal, jaxpr_as_fun
+
+from neuromanifold.algebra.balls.arrays import PRECISION, balls, is_balls, precision
+from neuromanifold.algebra.balls.rules import RULES
+from neuromanifold.algebra.cells.flattening import flattened
+from neuromanifold.algebra.modular.folding import folded
+from neuromanifold.algebra.modular.location import where_from
+from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
+from neuromanifold.errors import NotCoveredError
+
+_MOVES = {"dynamic_slice": 1, "dynamic_update_slice": 2, "gather": 1}
+
+
+def in_balls(f: Callable[..., Any], *arguments: Any, bits: int = PRECISION) -> Any:
+    """The value of `f`, a pytree of arrays of balls.
+
+    >>> from flint import arb
+    >>> value = in_balls(lambda x: jnp.exp(x) * jnp.exp(-x), np.array(3.0))
+    >>> value.item().contains(1), bool(value.item().rad() < 1e-70)
+    (True, True)
+
+    Args:
+        f: a JAX function, differentiated or not.
+        *arguments: pytrees of float64 arrays, each float standing for itself.
+        bits: the precision.
+    """
+    jaxpr, structure = flattened(f, *arguments)
+    with precision(bits):
+        leaves = [balls(leaf) for leaf in jax.tree.leaves(arguments)]
+        outputs = _read(jaxpr.jaxpr, jaxpr.consts, leaves)
+        return jax.tree.unflatten(structure, outputs)
+
+
+def rows_in_balls(
+    f: Callable[[Any, Any], Any],
+    weights: Any,
+    inputs: Any,
+    cotangents: Any,
+    bits: int = PRECISION,
+) -> Any:
+    """The rows uᵀ ∂f/∂w, a pytree like the weights with a leading axis over the inputs.
+
+    It is the function that `f` computes which is differentiated, whatever rules of its own `f`
+    gives for that.
+
+    Args:
+        f: a JAX function of weights and one input.
+        weights: a pytree of float64 arrays.
+        inputs: inputs along a leading axis.
+        cotangents: one for each input.
+        bits: the precision.
+    """
+    one = jax.tree.map(operator.itemgetter(0), inputs)
+    jaxpr, structure = flattened(f, weights, one)
+    function = jaxpr_as_fun(jaxpr)
+
+    def row(w: Any, X: Any, u: Any) -> Any:
+        def of_weights(w: Any) -> Any:
+            return jax.tree.unflatten(structure, function(*jax.tree.leaves((w, X))))
+
+        return jax.vjp(of_weights, w)[1](u)[0]
+
+    return in_balls(jax.vmap(row, (None, 0, 0)), weights, inputs, cotangents, bits=bits)
+
+
+def _read(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    values: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_constant, constants), strict=True))
+    values.update(zip(jaxpr.invars, arguments, strict=True))
+
+    def value_of(atom: Any) -> Any:
+        return _constant(np.asarray(atom.val)) if isinstance(atom, Literal) else values[atom]
+
+    for equation in jaxpr.eqns:
+        operands = [value_of(atom) for atom in equation.invars]
+        try:
+            outputs = _apply(equation, operands)
+        except NotCoveredError as error:
+            raise type(error)(f"{where_from(equation)}: {error}") from None
+        values.update(zip(equation.outvars, outputs, strict=True))
+    return [value_of(atom) for atom in jaxpr.outvars]
+
+
+def _constant(array: Any) -> Any:
+    """A constant of the program; its floats stand for themselves."""
+    array = np.asarray(array)
+    return balls(array) if array.dtype.kind == "f" else array
+
+
+def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
+    name = equation.primitive.name
+    if name in UNTOUCHED:
+        return operands
+    if name in ARRANGEMENTS:
+        if any(map(is_balls, operands)):
+            operands = [x if is_balls(x) else balls(x) for x in operands]
+        return [arrange(*operands) for arrange in ARRANGEMENTS[name](equation)]
+    if name in _MOVES:
+        return [_moved(equation, operands, _MOVES[name])]
+    real = equation.outvars[0].aval.dtype.kind == "f"
+    if name in RULES and (real or any(map(is_balls, operands))):
+        return RULES[name](equation, operands)
+    if any(map(is_balls, operands)) or real:
+        raise NotCoveredError(
+            f"`{name}` cannot be evaluated in balls; write the function without it"
+        )
+    return folded(equation, operands)
+
+
+def _moved(equation: Any, operands: list[Any], count: int) -> Any:
+    """Entries moved to places that whole numbers say: the primitive moves their numbers."""
+    params = dict(equation.params)
+    filling = params.get("fill_value")
+    if "fill_value" in params:
+        params["fill_value"] = -1.0
+    sizes = [x.size for x in operands[:count]]
+    starts = np.cumsum([0, *sizes])
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+        numbers = [
+            jnp.arange(start, start + x.size, dtype=jnp.float64).reshape(x.shape)
+            for start, x in zip(starts, operands[:count], strict=False)
+        ]
+        places = equation.primitive.bind(*numbers, *map(jnp.asarray, operands[count:]), **params)
+    entries = np.concatenate([*(x.reshape(-1) for x in operands[:count]), balls([filling or 0.0])])
+    return entries[np.asarray(places).astype(np.intp)]

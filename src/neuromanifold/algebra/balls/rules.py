@@ -1,0 +1,220 @@
+"""What each primitive does to balls.
+
+A ball encloses a number, and so does every result. What cannot be decided by the balls, a
+comparison of two that overlap, is an error: more bits decide it, unless the numbers are equal. The
+exception is a number compared with itself: the maximum of several balls is one of them, and that
+one is known to be equal to it.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from neuromanifold.algebra.balls.arrays import balls, entrywise, is_balls, product
+from neuromanifold.algebra.modular.contraction import contract
+from neuromanifold.errors import NotCoveredError
+
+
+class UndecidedError(NotCoveredError):
+    """Two balls overlap, so a comparison between them is not decided."""
+
+
+BallRule = Callable[[Any, Sequence[np.ndarray]], list[Any]]
+
+
+def _unary(function: Callable[[Any], Any]) -> BallRule:
+    def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+        return [entrywise(function, operands[0])]
+
+    return rule
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> BallRule:
+    def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+        return [entrywise(function, *operands)]
+
+    return rule
+
+
+def _less(x: Any, y: Any) -> bool:
+    """Whether x < y, decided."""
+    if x is y:
+        return False
+    if x < y:
+        return True
+    if x >= y:
+        return False
+    raise UndecidedError(
+        "two balls overlap, so which number is the larger one is not decided; take more bits, or "
+        "other weights if the two are equal"
+    )
+
+
+def _equal(x: Any, y: Any) -> bool:
+    if x is y or (x.is_exact() and y.is_exact() and x == y):
+        return True
+    return not (_less(x, y) or _less(y, x))
+
+
+def _more(x: Any, y: Any) -> bool:
+    return _less(y, x)
+
+
+def _finite(x: Any) -> bool:
+    return bool(x.is_finite())
+
+
+def _comparison(function: Callable[..., bool], negated: bool = False) -> BallRule:
+    def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+        return [entrywise(function, *operands, dtype=bool) ^ negated]
+
+    return rule
+
+
+def _larger(x: Any, y: Any) -> Any:
+    return y if _less(x, y) else x
+
+
+def _smaller(x: Any, y: Any) -> Any:
+    return x if _less(x, y) else y
+
+
+def _folded(function: Callable[[Any, Any], Any], start: Any) -> BallRule:
+    """A reduction over axes by an operation of two balls."""
+
+    def rule(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+        (x,) = operands
+        axes = [int(axis) for axis in equation.params["axes"]]
+        kept = [i for i in range(x.ndim) if i not in axes]
+        shape = tuple(x.shape[i] for i in kept)
+        lines = x.transpose([*axes, *kept]).reshape(-1, *shape)
+        if not len(lines):
+            return [np.broadcast_to(balls(start), shape)]
+        result = lines[0]
+        for line in lines[1:]:
+            result = entrywise(function, result, line)
+        return [result]
+
+    return rule
+
+
+def _along(function: Callable[[Any, Any], Any]) -> BallRule:
+    """A cumulative operation."""
+
+    def rule(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+        axis, step = equation.params["axis"], -1 if equation.params["reverse"] else 1
+        lines = list(np.moveaxis(operands[0], axis, 0)[::step])
+        for i in range(1, len(lines)):
+            lines[i] = entrywise(function, lines[i - 1], lines[i])
+        return [np.moveaxis(np.stack(lines[::step]), 0, axis)]
+
+    return rule
+
+
+def _dot_general(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+    x, y = operands
+    contraction = contract(equation.params["dimension_numbers"], x.shape, y.shape)
+    return [contraction(product, x, y)]
+
+
+def _integer_pow(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+    return [entrywise(operator.pow, operands[0], balls(int(equation.params["y"])))]
+
+
+def _select(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+    which, *cases = operands
+    if any(map(is_balls, cases)):
+        cases = [case if is_balls(case) else balls(case) for case in cases]
+    if len(cases) == 2:
+        return [np.where(which.astype(bool), cases[1], cases[0])]
+    return [np.choose(which, cases)]
+
+
+def _convert(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+    (x,) = operands
+    real = np.issubdtype(equation.params["new_dtype"], np.floating)
+    if is_balls(x) and real:
+        return [x]
+    if is_balls(x):
+        return [entrywise(_whole, x, dtype=equation.params["new_dtype"])]
+    return [balls(x)] if real else [x.astype(equation.params["new_dtype"])]
+
+
+def _whole(x: Any) -> int:
+    """The whole number next to x towards zero, decided."""
+    lowest, highest = int(x.lower().floor().unique_fmpz()), int(x.upper().floor().unique_fmpz())
+    if lowest != highest:
+        raise UndecidedError("a ball contains a whole number, so rounding it is not decided")
+    return lowest + 1 if lowest < 0 and x != lowest else lowest
+
+
+def _scatter_add(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+    from neuromanifold.algebra.modular.indexing import scatter_targets
+
+    x, indices, updates = operands
+    targets = scatter_targets(equation, x.shape, indices, updates.shape)
+    result = x.reshape(-1).copy()
+    for target, update in zip(targets.tolist(), updates.reshape(-1).tolist(), strict=True):
+        if target:
+            result[target - 1] = result[target - 1] + update
+    return [result.reshape(x.shape)]
+
+
+def _logistic(x: Any) -> Any:
+    return 1 / (1 + (-x).exp())
+
+
+def _sign(x: Any) -> Any:
+    return arb(int(_less(arb(0), x)) - int(_less(x, arb(0))))
+
+
+def _absolute(x: Any) -> Any:
+    return -x if _less(x, arb(0)) else x
+
+
+RULES: dict[str, BallRule] = {
+    "abs": _unary(_absolute),
+    "add": _binary(operator.add),
+    "add_any": _binary(operator.add),
+    "atan2": _binary(lambda y, x: y.atan2(x)),
+    "convert_element_type": _convert,
+    "cumprod": _along(operator.mul),
+    "cumsum": _along(operator.add),
+    "div": _binary(operator.truediv),
+    "dot_general": _dot_general,
+    "eq": _comparison(_equal),
+    "exp2": _unary(lambda x: arb(2) ** x),
+    "ge": _comparison(_less, negated=True),
+    "gt": _comparison(_more),
+    "integer_pow": _integer_pow,
+    "is_finite": _comparison(_finite),
+    "le": _comparison(_more, negated=True),
+    "logistic": _unary(_logistic),
+    "lt": _comparison(_less),
+    "max": _binary(_larger),
+    "min": _binary(_smaller),
+    "mul": _binary(operator.mul),
+    "ne": _comparison(_equal, negated=True),
+    "neg": _unary(operator.neg),
+    "pow": _binary(operator.pow),
+    "reduce_max": _folded(_larger, -np.inf),
+    "reduce_min": _folded(_smaller, np.inf),
+    "reduce_prod": _folded(operator.mul, 1.0),
+    "reduce_sum": _folded(operator.add, 0.0),
+    "scatter-add": _scatter_add,
+    "select_n": _select,
+    "sign": _unary(_sign),
+    "square": _unary(lambda x: x * x),
+    "sub": _binary(operator.sub),
+}
+"""Primitives with rules of their own; those below are methods of balls."""
+
+METHODS = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "digamma", "erf"),
+    *("erfc", "exp", "expm1", "floor", "lgamma", "log", "log1p", "rsqrt", "sin", "sinh", "sqrt"),
+    *("tan", "tanh"),
+)
+RULES |= {name: _unary(operator.methodcaller(name)) for name in METHODS}

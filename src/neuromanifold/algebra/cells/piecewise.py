@@ -1,0 +1,165 @@
+"""`piecewise`: a function as a function of its arguments and of its branches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import source_info_util
+from jax.extend.core import ClosedJaxpr, Literal, jaxprs_in_params
+
+from neuromanifold.algebra.cells.decisions import AsBefore, AtAPoint, Decider
+from neuromanifold.algebra.cells.flattening import flattened
+from neuromanifold.algebra.cells.rules import MEETINGS, OUTCOMES, PIECEWISE
+from neuromanifold.algebra.cells.softmax import softmax_maxima
+from neuromanifold.algebra.modular.location import where_from
+from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
+from neuromanifold.algebra.modular.tracing import shapes_of, traced
+from neuromanifold.errors import NotCoveredError
+
+source_info_util.register_exclusion(__file__)
+
+# Steps that make no rounding error.
+_EXACT = frozenset(ARRANGEMENTS) | UNTOUCHED | {"neg", "gather", "scatter", "dynamic_slice"}
+
+
+@dataclass(frozen=True, eq=False)
+class Piecewise:
+    """A function with branches.
+
+    Attributes:
+        jaxpr: the function as one list of equations.
+        structure: of its output.
+        shapes: the shapes of its arguments.
+        shifts: the equations that are maxima of softmax, whose value does not matter.
+    """
+
+    jaxpr: ClosedJaxpr
+    structure: Any
+    shapes: tuple[Any, ...]
+    shifts: frozenset[int]
+
+    def branches(
+        self, arguments: Sequence[Any], phase: Any = 0.0, error: Any = 0.0
+    ) -> tuple[Any, Any]:
+        """The branches at a point, and the gaps that hold them in place.
+
+        Args:
+            arguments: the point.
+            phase: distinguishes errors made on purpose.
+            error: their relative size; 0 for none.
+        """
+        decider = AtAPoint(phase, error)
+        outputs = self._read(decider, arguments)
+        # Where the function has no value there is no cell.
+        values = [jnp.sum(x) * 0.0 for x in outputs if x.dtype.kind == "f"]
+        return decider.branches, [*decider.gaps, *values]
+
+    def fixed(self, arguments: Sequence[Any], branches: Sequence[Any]) -> Any:
+        """The function with these branches: an ordinary JAX function of its arguments."""
+        outputs = self._read(AsBefore(branches), arguments)
+        return jax.tree.unflatten(self.structure, outputs)
+
+    @cached_property
+    def branch_shapes(self) -> list[Any]:
+        """The shapes of the branches."""
+        with jax.enable_x64(True):
+            return jax.eval_shape(self.branches, self.shapes)[0]
+
+    def _read(self, decider: Decider, arguments: Sequence[Any]) -> list[Any]:
+        jaxpr = self.jaxpr.jaxpr
+        values: dict[Any, Any] = dict(zip(jaxpr.constvars, self.jaxpr.consts, strict=True))
+        fixed = set(jaxpr.constvars)
+        values.update(zip(jaxpr.invars, jax.tree.leaves(arguments), strict=True))
+        outcomes: set[Any] = set()
+        for i, equation in enumerate(jaxpr.eqns):
+            operands = [a.val if isinstance(a, Literal) else values[a] for a in equation.invars]
+            known = [isinstance(a, Literal) or a in fixed for a in equation.invars]
+            whole = [not isinstance(a, Literal) and a in outcomes for a in equation.invars]
+            kind = self._kind(i, equation, operands, known, whole)
+            with source_info_util.user_context(equation.source_info.traceback):
+                results = _apply(kind, decider, equation, operands)
+            values.update(zip(equation.outvars, results, strict=True))
+            if kind in {"outcome", "discrete"}:
+                outcomes.update(equation.outvars)
+            elif kind == "piecewise":
+                outcomes.update(v for v in equation.outvars if v.aval.dtype.kind != "f")
+        return [jnp.asarray(a.val if isinstance(a, Literal) else values[a]) for a in jaxpr.outvars]
+
+    def _kind(
+        self, i: int, equation: Any, operands: Sequence[Any], known: list[bool], whole: list[bool]
+    ) -> str:
+        """What an equation is: plain, piecewise, an outcome, made of outcomes, or a meeting."""
+        name, output = equation.primitive.name, equation.outvars[0].aval.dtype.kind
+        if any(whole):
+            if name in PIECEWISE and output == "f":
+                return "piecewise"
+            return "discrete" if output != "f" else "meeting"
+        real = all(v.aval.dtype.kind == "f" for v in equation.invars)
+        masks = any(k and np.isneginf(x).all() for k, x in zip(known, operands, strict=True))
+        if not real or masks or i in self.shifts:
+            # What is compared with minus infinity is known, and softmax's maximum may be any entry.
+            return "piecewise" if name == "sort" and output == "f" else "plain"
+        if name in PIECEWISE:
+            return "piecewise"
+        return "outcome" if name in OUTCOMES and output != "f" else "plain"
+
+
+def _apply(kind: str, decider: Decider, equation: Any, operands: Sequence[Any]) -> Sequence[Any]:
+    name = equation.primitive.name
+    if kind == "piecewise":
+        return PIECEWISE[name](decider, equation, [_real(x) for x in operands])
+    if kind == "outcome":
+        return [decider.outcome(lambda: OUTCOMES[name](equation, operands))]
+    if kind == "discrete":
+        results = decider.discrete(lambda: _bound(equation, operands))
+        return results if results is not None else [None] * len(equation.outvars)
+    if kind == "meeting":
+        if name not in MEETINGS:
+            raise NotCoveredError(
+                f"{where_from(equation)} mixes real numbers with whole numbers that depend on the "
+                "arguments; select by them, index with them or turn them into real numbers"
+            )
+        return MEETINGS[name](decider, equation, operands)
+    results = _bound(equation, operands)
+    if name in _EXACT:
+        return results
+    return [decider.blurred(x) if x.dtype.kind == "f" else x for x in results]
+
+
+def _real(x: Any) -> Any:
+    return x if x is None else jnp.asarray(x)
+
+
+def _bound(equation: Any, operands: Sequence[Any]) -> list[Any]:
+    result = equation.primitive.bind(*operands, **equation.params)
+    return list(result) if equation.primitive.multiple_results else [result]
+
+
+def piecewise(f: Callable[..., Any], *examples: Any) -> Piecewise | None:
+    """The function as one with branches, or None when it has none.
+
+    Args:
+        f: a JAX function of pytrees of real arrays.
+        *examples: arguments, of which the shapes are used.
+    """
+    shapes = shapes_of(examples)
+    if not _names(traced(f, shapes)[0].jaxpr) & (frozenset(PIECEWISE) | frozenset(OUTCOMES)):
+        return None
+    jaxpr, structure = flattened(f, *shapes)
+    shifts = frozenset(softmax_maxima(jaxpr.jaxpr))
+    found = Piecewise(jaxpr, structure, tuple(shapes), shifts)
+    return found if found.branch_shapes else None
+
+
+def _names(jaxpr: Any) -> frozenset[str]:
+    """The primitives of a jaxpr and of those inside."""
+    names: set[str] = set()
+    for equation in jaxpr.eqns:
+        names.add(equation.primitive.name)
+        for inner in jaxprs_in_params(equation.params):
+            names |= _names(inner)
+    return frozenset(names)

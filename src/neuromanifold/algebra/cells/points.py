@@ -1,0 +1,132 @@
+"""Branches at real points drawn from a seed.
+
+A point is taken when its gaps hold: computed three times, twice with a relative error of 10^-9 made
+on purpose in every step of arithmetic, no gap may move by more than a thousandth of itself. So
+rounding, seven orders smaller, cannot have decided anything, and neither can a gap that is zero for
+all arguments and shows only its rounding errors. A gap that is exactly zero each time is that of
+two equal constants of the cell (the zeros of two neurons that are off), and decides the same
+everywhere on it.
+"""
+
+import hashlib
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from scipy.special import ndtri
+
+from neuromanifold.algebra.cells.piecewise import Piecewise
+from neuromanifold.errors import ArgumentError
+
+ERROR = 1e-9
+HELD = 1e-3
+ATTEMPTS = 64
+_STREAM = "neuromanifold normal stream 1"
+
+
+def normal(seed: int, label: str, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    """Normal numbers from the stream of `seed` and `label`.
+
+    The stream is SHAKE-256 of a fixed text, cut into little-endian 64-bit words, the upper 53 bits
+    of each of which give a number in (0, 1), and the inverse of the normal distribution of that.
+    """
+    count = math.prod(shape)
+    digest = hashlib.shake_256(f"{_STREAM}|{seed}|{label}".encode()).digest(8 * count)
+    words = np.frombuffer(digest, dtype="<u8") >> np.uint64(11)
+    return np.asarray(ndtri((words + 0.5) * 2.0**-53), dtype=np.float64).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The branches at several inputs, at the same weights.
+
+    Attributes:
+        arrays: one array for each decision of the function, inputs along its first axis.
+        patterns: the number of distinct patterns among the inputs.
+        redrawn: how many inputs were drawn again because a gap did not hold.
+    """
+
+    arrays: list[np.ndarray]
+    patterns: int
+    redrawn: int
+
+
+class BranchReader:
+    """Reads branches of a function of weights and one input, compiled once."""
+
+    def __init__(self, function: Piecewise) -> None:
+        self._shapes = jax.tree.leaves(function.shapes[1])
+        self._structure = jax.tree.structure(function.shapes[1])
+
+        def at_one(weights: Any, X: Any, phase: Any, error: Any) -> Any:
+            return function.branches((weights, X), phase, error)
+
+        self._read: Callable[..., Any] = jax.jit(jax.vmap(at_one, in_axes=(None, 0, None, None)))
+
+    def read(self, weights: Any, seed: int, start: int, count: int, scale: float = 1.0) -> Branches:
+        """The branches at inputs number `start` to `start + count` of the seed.
+
+        Args:
+            weights: real weights, a pytree of float64 arrays.
+            seed: of the inputs, which are normal.
+            start: the number of the first input.
+            count: how many inputs.
+            scale: the standard deviation of their entries.
+        """
+        missing, redrawn = np.arange(count), 0
+        found: list[np.ndarray] = []
+        for attempt in range(ATTEMPTS):
+            inputs = self._inputs(seed, start, count, attempt, scale)
+            with jax.enable_x64(True):
+                taken = jax.tree.map(operator.itemgetter(missing), inputs)
+                arrays, holds = self._decided(weights, taken)
+            if not found:
+                found = [np.zeros((count, *x.shape[1:])) for x in arrays]
+            for whole, part in zip(found, arrays, strict=True):
+                whole[missing[holds]] = part[holds]
+            missing = missing[~holds]
+            redrawn += len(missing)
+            if not len(missing):
+                return Branches(found, _patterns(found, count), redrawn)
+        raise ArgumentError(
+            f"at {ATTEMPTS} random inputs in a row the function compares values that differ by no "
+            "more than rounding errors, or has no value: a comparison between two equal functions "
+            "decides nothing; leave it out"
+        )
+
+    def _inputs(self, seed: int, start: int, count: int, attempt: int, scale: float) -> Any:
+        leaves = []
+        for k, shape in enumerate(self._shapes):
+            rows = [
+                normal(seed, f"cell input {start + i} leaf {k} attempt {attempt}", shape.shape)
+                for i in range(count)
+            ]
+            leaves.append(scale * np.stack(rows))
+        return jax.tree.unflatten(self._structure, leaves)
+
+    def _decided(self, weights: Any, inputs: Any) -> tuple[list[np.ndarray], np.ndarray]:
+        """Branches, and for which inputs the gaps hold them."""
+        branches, gaps = self._read(weights, inputs, 0.0, 0.0)
+        count = len(jax.tree.leaves(inputs)[0])
+        holds = np.ones(count, dtype=bool)
+        for phase in (1.0, 2.0):
+            again, others = self._read(weights, inputs, phase, ERROR)
+            for gap, other in zip(gaps, others, strict=True):
+                gap, other = (np.asarray(x).reshape(count, -1) for x in (gap, other))
+                with np.errstate(invalid="ignore"):
+                    held = (gap == other) | (np.abs(gap - other) <= HELD * np.abs(gap))
+                holds &= held.all(axis=1)
+            for x, y in zip(branches, again, strict=True):
+                same = np.asarray(x).reshape(count, -1) == np.asarray(y).reshape(count, -1)
+                holds &= same.all(axis=1)
+        return [np.asarray(x) for x in branches], holds
+
+
+def _patterns(arrays: list[np.ndarray], count: int) -> int:
+    rows = np.concatenate([x.reshape(count, -1) for x in arrays], axis=1)
+    return len(np.unique(rows, axis=0))

@@ -1,0 +1,240 @@
+"""What each piecewise primitive becomes once its branches are fixed.
+
+Every rule returns its outputs as polynomials in the branches and in its operands, of degree one in
+these: max(x, y) = y + b (x − y), |x| = b x, a sorted list is a permutation matrix times the list.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax, nn
+
+from neuromanifold.algebra.cells.decisions import Decider, Decision
+from neuromanifold.algebra.cells.windows import windows_of
+from neuromanifold.errors import NotCoveredError
+
+CellRule = Callable[[Decider, Any, Sequence[Any]], list[Any]]
+
+
+def _picked(decider: Decider, lines: Any, largest: bool) -> Any:
+    """The largest (or smallest) entry along the last axis: Σ b_k x_k with b_k in {0, 1}."""
+    sign = 1.0 if largest else -1.0
+
+    def compute() -> Decision:
+        best = jnp.argmax(sign * lines, axis=-1)
+        one = nn.one_hot(best, lines.shape[-1], dtype=jnp.float64)
+        return Decision(one, _gap(sign * lines, one))
+
+    branches = decider.decide(compute)
+    return jnp.sum(branches * jnp.where(jnp.isfinite(lines), lines, 0.0), axis=-1)
+
+
+def _gap(lines: Any, one: Any) -> Any:
+    """By how much the chosen entry is larger than all others; infinite when there is none."""
+    chosen = jnp.sum(jnp.where(one > 0, lines, 0.0), axis=-1)
+    others = jnp.max(jnp.where(one > 0, -jnp.inf, lines), axis=-1, initial=-jnp.inf)
+    return chosen - others
+
+
+def _max(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    return [_larger(decider, *operands)]
+
+
+def _min(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    x, y = operands
+    return [-_larger(decider, -x, -y)]
+
+
+def _larger(decider: Decider, x: Any, y: Any) -> Any:
+    x, y = jnp.broadcast_arrays(x, y)
+    return decider.mixed(decider.decide(lambda: Decision(x >= y, x - y)), [y, x])
+
+
+def _clamp(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    low, x, high = operands
+    return [-_larger(decider, -_larger(decider, low, x), -high)]
+
+
+def _abs(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    (x,) = operands
+    return [decider.decide(lambda: Decision(jnp.sign(x), x)) * x]
+
+
+def _sign(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    (x,) = operands
+    return [decider.decide(lambda: Decision(jnp.sign(x), x))]
+
+
+def _rounding(function: Callable[[Any], Any], edge: float) -> CellRule:
+    """A whole number that changes where x − edge is a whole number."""
+
+    def rule(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+        (x,) = operands
+        return [decider.decide(lambda: Decision(function(x), x - edge - jnp.rint(x - edge)))]
+
+    return rule
+
+
+def _rem(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    """X − n y with n = x / y rounded towards zero."""
+    x, y = operands
+    times = decider.decide(lambda: Decision(jnp.trunc(x / y), x / y - jnp.rint(x / y)))
+    return [x - times * y]
+
+
+def _reduce(largest: bool) -> CellRule:
+    def rule(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
+        (x,) = operands
+        axes = [int(axis) for axis in equation.params["axes"]]
+        kept = [i for i in range(x.ndim) if i not in axes]
+        shape = [x.shape[i] for i in kept]
+        return [_picked(decider, x.transpose([*kept, *axes]).reshape(*shape, -1), largest)]
+
+    return rule
+
+
+def _window(largest: bool) -> CellRule:
+    def rule(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
+        lines = windows_of(operands[0], equation, -np.inf if largest else np.inf)
+        return [_picked(decider, lines, largest)]
+
+    return rule
+
+
+def _permuted(decider: Decider, keys: Any, order: Callable[[Any], Any], count: int) -> Any:
+    """Rows of a permutation matrix along the last axis: the first `count` in an order of the keys.
+
+    The gaps are those between neighbours in that order, the first one left out included.
+    """
+
+    def compute() -> Decision:
+        places = order(keys)
+        line = jnp.take_along_axis(keys, places, axis=-1)[..., : count + 1]
+        matrix = nn.one_hot(places[..., :count], keys.shape[-1], dtype=jnp.float64)
+        return Decision(matrix, line[..., 1:] - line[..., :-1])
+
+    return decider.decide(compute)
+
+
+def _sort(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
+    params = equation.params
+    axis = params["dimension"]
+    keys = operands[0]
+    if params["num_keys"] != 1 or keys is None or keys.dtype.kind != "f":
+        raise NotCoveredError("a sort by several keys, or by whole numbers that depend on inputs")
+    lines = jnp.moveaxis(keys, axis, -1)
+    matrix = _permuted(decider, lines, lambda k: jnp.argsort(k, axis=-1), lines.shape[-1])
+    outputs: list[Any] = []
+    for x, variable in zip(operands, equation.outvars, strict=True):
+        if x is None or variable.aval.dtype.kind != "f":
+            outputs.append(decider.discrete(lambda x=x: _whole(matrix, x, axis)))
+        else:
+            moved = jnp.einsum("...kn,...n->...k", matrix, jnp.moveaxis(x, axis, -1))
+            outputs.append(jnp.moveaxis(moved, -1, axis))
+    return outputs
+
+
+def _whole(matrix: Any, x: Any, axis: int) -> Any:
+    moved = jnp.einsum("...kn,...n->...k", matrix, jnp.moveaxis(x, axis, -1).astype(jnp.float64))
+    return jnp.moveaxis(moved, -1, axis).astype(x.dtype)
+
+
+def _top_k(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
+    (x,) = operands
+    count = equation.params["k"]
+    matrix = _permuted(decider, x, lambda k: jnp.argsort(-k, axis=-1), count)
+    values = jnp.einsum("...kn,...n->...k", matrix, x)
+    dtype = equation.outvars[1].aval.dtype
+    return [values, decider.discrete(lambda: jnp.argmax(matrix, axis=-1).astype(dtype))]
+
+
+PIECEWISE: dict[str, CellRule] = {
+    "abs": _abs,
+    "ceil": _rounding(jnp.ceil, 0.0),
+    "clamp": _clamp,
+    "floor": _rounding(jnp.floor, 0.0),
+    "max": _max,
+    "min": _min,
+    "reduce_max": _reduce(largest=True),
+    "reduce_min": _reduce(largest=False),
+    "reduce_window_max": _window(largest=True),
+    "reduce_window_min": _window(largest=False),
+    "rem": _rem,
+    "round": _rounding(jnp.rint, 0.5),
+    "sign": _sign,
+    "sort": _sort,
+    "top_k": _top_k,
+}
+"""Primitives with real outputs that choose among branches."""
+
+
+def compared(equation: Any, operands: Sequence[Any]) -> Decision:
+    """A comparison of two real numbers: its outcome stays while their difference keeps its sign."""
+    x, y = operands
+    return Decision(equation.primitive.bind(x, y, **equation.params), x - y)
+
+
+def place(equation: Any, operands: Sequence[Any]) -> Decision:
+    """Argmax or argmin along one axis."""
+    (x,) = operands
+    (axis,) = equation.params["axes"]
+    sign = 1.0 if equation.primitive.name == "argmax" else -1.0
+    best = equation.primitive.bind(x, **equation.params)
+    lines = sign * jnp.moveaxis(x, axis, -1)
+    return Decision(best, _gap(lines, nn.one_hot(best, lines.shape[-1], dtype=jnp.float64)))
+
+
+def cut(equation: Any, operands: Sequence[Any]) -> Decision:
+    """A real number turned into a whole one or a truth value."""
+    (x,) = operands
+    whole = lax.convert_element_type(x, equation.params["new_dtype"])
+    if whole.dtype == bool:
+        return Decision(whole, x)
+    return Decision(whole, x - jnp.rint(x))
+
+
+OUTCOMES: dict[str, Callable[[Any, Sequence[Any]], Decision]] = {
+    **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), compared),
+    "argmax": place,
+    "argmin": place,
+    "convert_element_type": cut,
+}
+"""Primitives that make whole numbers or truth values of real numbers."""
+
+
+def _select(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    which, *cases = operands
+    return [decider.mixed(decider.decide(lambda: Decision(which, 1.0)), cases)]
+
+
+def _convert(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    return [decider.decide(lambda: Decision(operands[0], 1.0))]
+
+
+def _move(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
+    """Entries taken from places that are outcomes: a matrix of zeros and ones times all entries."""
+    x, *places = operands
+    params = dict(equation.params)
+    filling = params.get("fill_value")
+    if "fill_value" in params:
+        params["fill_value"] = -1.0
+
+    def compute() -> Decision:
+        numbers = jnp.arange(float(x.size)).reshape(x.shape)
+        source = equation.primitive.bind(numbers, *places, **params)
+        return Decision(nn.one_hot(source.astype(jnp.int32), x.size, dtype=jnp.float64), 1.0)
+
+    matrix = decider.decide(compute)
+    taken = matrix @ x.reshape(-1)
+    return [taken + (filling or 0.0) * (1.0 - jnp.sum(matrix, axis=-1))]
+
+
+MEETINGS: dict[str, CellRule] = {
+    "convert_element_type": _convert,
+    "dynamic_slice": _move,
+    "gather": _move,
+    "select_n": _select,
+}
+"""Primitives in which outcomes meet real numbers."""

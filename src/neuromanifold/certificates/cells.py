@@ -1,0 +1,86 @@
+"""Networks that are piecewise, in the cells of real points (cells).
+
+A certificate of a piecewise network is about the function with the branches of real weights and
+real inputs: the weights that were given, or some drawn from the seed, and normal inputs from the
+seed. The branches hold on an open set of weights and inputs; on it the network is the function with
+these branches fixed, and the rank of that function over its field of rational functions may be
+found at any residues.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+
+from neuromanifold.algebra.cells.piecewise import Piecewise, piecewise
+from neuromanifold.algebra.cells.points import Branches, BranchReader
+from neuromanifold.algebra.modular.opening import OPENINGS
+from neuromanifold.networks.network import Network
+
+MOST_PATTERNS = 16
+"""Real inputs whose branches are used beside formal functions: each pattern has obligations."""
+_RATIONAL = {"convert_element_type", "custom_jvp_call", "reduce_max"}
+
+
+@lru_cache(maxsize=128)
+def pieces(network: Network) -> Piecewise | None:
+    """The network as a piecewise function, or None; the built-in ones are analytic."""
+    if network.architecture is not None:
+        return None
+    return piecewise(network.apply, *network.shapes)
+
+
+@lru_cache(maxsize=128)
+def with_branches(network: Network) -> Network:
+    """The network with its branches as a second part of the input; itself if it has none."""
+    found = pieces(network)
+    if found is None:
+        return network
+
+    def apply(weights: Any, X: Any) -> Any:
+        return found.fixed((dict(weights), X[0]), X[1])
+
+    return replace(network, apply=apply, sample=(network.sample, found.branch_shapes))
+
+
+@lru_cache(maxsize=128)
+def _reader(network: Network) -> BranchReader:
+    found = pieces(network)
+    assert found is not None
+    return BranchReader(found)
+
+
+@lru_cache(maxsize=32)
+def _read(network: Network, seed: int, values: bytes | None, count: int) -> Branches:
+    if values is None:
+        weights = network.draw(seed)
+    else:
+        vector = np.frombuffer(values, dtype=np.float64)
+        weights = network.assemble(vector)
+    every = {name: np.ones(()) for name in network.constants} | weights
+    with jax.enable_x64(True):
+        return _reader(network).read(every, seed, 0, count)
+
+
+def branches(network: Network, seed: int, values: np.ndarray | None, count: int) -> Branches:
+    """The branches for so many inputs, at the weights with these entries or at weights of the seed.
+
+    Beside formal functions only some real inputs are taken, each for several rows: the rows of one
+    real input have inputs of their own, all in the neighbourhood of that one.
+    """
+    used = min(count, MOST_PATTERNS) if is_formal(network) else count
+    key = None if values is None else np.ascontiguousarray(values, dtype=np.float64).tobytes()
+    found = _read(network, seed, key, used)
+    places = np.arange(count) % used
+    return replace(found, arrays=[x[places] for x in found.arrays])
+
+
+def is_formal(network: Network) -> bool:
+    """Whether a piecewise network contains functions that are not rational."""
+    found = pieces(network)
+    if found is None:
+        return False
+    names = {equation.primitive.name for equation in found.jaxpr.jaxpr.eqns}
+    return bool(names & (set(OPENINGS) - _RATIONAL)) or bool(found.shifts)

@@ -1,0 +1,117 @@
+"""Piecewise functions: with the branches of a point they are the function around it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from neuromanifold.algebra.cells import piecewise
+from neuromanifold.algebra.cells.points import BranchReader, normal
+from neuromanifold.errors import ArgumentError, NotCoveredError
+
+CAUSAL = np.tril(np.ones((3, 3), dtype=bool))
+
+PIECEWISE = {
+    "relu": (lambda x: jax.nn.relu(x) ** 2, (5,)),
+    "leaky relu": (lambda x: jax.nn.leaky_relu(x) ** 2, (4,)),
+    "elu": (lambda x: jax.nn.elu(x) ** 2, (4,)),
+    "abs": (lambda x: jnp.abs(x) * x[::-1], (5,)),
+    "max of two": (lambda x: jnp.maximum(x, x[::-1] ** 2), (5,)),
+    "max along axes": (lambda x: jnp.max(x, axis=(0, 2)) * x[0, :, 0], (2, 3, 2)),
+    "min": (lambda x: jnp.minimum(x, 0.3) * jnp.min(x), (3, 4)),
+    "clip": (lambda x: jnp.clip(x, -0.5, 0.5) * x, (8,)),
+    "sign": (lambda x: jnp.sign(x) * x**2, (4,)),
+    "where": (lambda x: jnp.where(x > 0.2, x**2, jnp.exp(x)), (8,)),
+    "truth as number": (lambda x: (x > 0) * x**2, (4,)),
+    "sort": (lambda x: jnp.sort(x, axis=0) * x, (4, 3)),
+    "argsort": (lambda x: x[jnp.argsort(x[::-1])] * x, (6,)),
+    "top k": (lambda x: x[0][lax.top_k(x[1], 3)[1]] * lax.top_k(x[1], 3)[0], (2, 8)),
+    "argmax": (lambda x: x[0][jnp.argmax(x[1])] * x, (2, 8)),
+    "one-hot": (lambda x: jax.nn.one_hot(jnp.argmax(x), 4) * x, (4,)),
+    "median": (lambda x: jnp.median(x) * x, (5,)),
+    "floor": (lambda x: jnp.floor(3 * x) * x, (8,)),
+    "round": (lambda x: (x - jnp.round(x)) ** 2, (8,)),
+    "remainder": (lambda x: ((10 * x) % 3.0) ** 2, (8,)),
+    "max pooling": (
+        lambda x: lax.reduce_window(
+            jax.nn.relu(x), -jnp.inf, lax.max, (2, 2), (2, 2), "SAME"
+        ) ** 2,
+        (5, 4),
+    ),
+    "cond": (lambda x: lax.cond(x[0] > 0, lambda y: y**2, lambda y: 3 * y, x), (4,)),
+    "switch": (
+        lambda x: lax.switch(
+            (3 * jnp.abs(x[0])).astype(int), [lambda y: y**2, lambda y: 3 * y, lambda y: y**3], x
+        ),
+        (4,),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_value_and_derivative_are_those_of_the_function(name):
+    f, shape = PIECEWISE[name]
+    function = piecewise(f, np.zeros(shape))
+    with jax.enable_x64(True):
+        x = jnp.asarray(normal(1, name, shape))
+        branches, gaps = jax.jit(function.branches)([x])
+        assert branches
+        assert all(jnp.all(b == jnp.rint(b)) for b in branches)
+        assert min(float(jnp.min(jnp.abs(gap))) for gap in gaps) >= 0
+        along = jnp.asarray(normal(2, name, shape))
+        fixed = lambda y: function.fixed([y], branches)  # noqa: E731
+        both = jax.jit(lambda y, v: (jax.jvp(fixed, (y,), (v,)), jax.jvp(f, (y,), (v,))))
+        found, expected = both(x, along)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x @ x,
+        lambda x: jax.nn.softmax(x) * x,
+        lambda x: jax.nn.log_softmax(x) * x,
+        lambda x: jax.nn.logsumexp(x) * x,
+        lambda x: jax.nn.softplus(x) * x,
+        lambda x: jax.nn.softmax(jnp.where(CAUSAL, x, -jnp.inf), axis=-1) @ x,
+        lambda x: jnp.where(CAUSAL, x, 2 * x),
+    ],
+)
+def test_what_does_not_branch_is_left_alone(f):
+    assert piecewise(f, np.zeros((3, 3))) is None
+
+
+def test_a_maximum_that_is_seen_has_branches():
+    for f in (lambda x: x - jnp.max(x), lambda x: jnp.exp(x - jnp.max(x)) + jnp.max(x) ** 2):
+        assert piecewise(f, np.zeros(3)) is not None
+
+
+def test_branches_that_meet_real_numbers_in_unknown_ways_are_refused():
+    with pytest.raises(NotCoveredError, match=r"`scatter.*whole numbers that depend on the arg"):
+        piecewise(lambda x: x.at[jnp.argmax(x)].set(0.0), np.zeros(3))
+
+
+def reader(f, weights, inputs):
+    return BranchReader(piecewise(f, weights, inputs))
+
+
+def test_inputs_in_several_cells_have_several_patterns():
+    f = lambda w, x: w @ jax.nn.relu(x)  # noqa: E731
+    found = reader(f, np.zeros((2, 3)), np.zeros(3)).read(np.ones((2, 3)), 0, 0, 100)
+    assert found.patterns == 8
+    again = reader(f, np.zeros((2, 3)), np.zeros(3)).read(np.ones((2, 3)), 0, 50, 50)
+    np.testing.assert_array_equal(found.arrays[0][50:], again.arrays[0])
+
+
+def test_rounding_errors_decide_nothing():
+    f = lambda w, x: w * jnp.sign((x[0] + x[1]) - x[1] - x[0])  # noqa: E731
+    with pytest.raises(ArgumentError, match="differ by no more than rounding errors"):
+        reader(f, np.zeros(2), np.zeros(2)).read(np.ones(2), 0, 0, 10)
+
+
+def test_two_neurons_that_are_off_are_equal_constants_of_the_cell():
+    f = lambda w, x: w * jnp.max(jax.nn.relu(-(x**2)))  # noqa: E731
+    found = reader(f, np.zeros(2), np.zeros(3)).read(np.ones(2), 0, 0, 10)
+    assert found.redrawn == 0

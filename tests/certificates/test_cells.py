@@ -1,0 +1,74 @@
+"""Dimensions of piecewise functions on the cells of real points."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuromanifold.certificates.certificate import Certificate
+from neuromanifold.certificates.exact import certify, certify_function
+from neuromanifold.symmetry.families import network
+
+Z = np.zeros
+SIZES = (Z((3, 2)), Z(3), Z((1, 3)), Z(1))
+
+
+def relu_network(w, x):
+    return w[2] @ jax.nn.relu(w[0] @ x + w[1]) + w[3]
+
+
+def scaling(k):
+    """The k-th neuron's weights and bias times e^s, its outgoing weights times e^−s."""
+
+    def act(s, w):
+        up = jnp.exp(s * (jnp.arange(3) == k))
+        return w[0] * up[:, None], w[1] * up, w[2] / up, w[3]
+
+    return act
+
+
+NETWORK = network(relu_network, SIZES, Z(2), symmetries=[scaling(k) for k in range(3)])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w, x: w[0] * jnp.max(x) + w[1] * jnp.max(jnp.roll(x, 1)),
+        lambda w, x: w[0] * x + w[1] * (jnp.abs(x) - jax.nn.relu(x) - jax.nn.relu(-x)),
+        lambda w, x: w[0] * jnp.sort(x) + w[1] * jnp.sort(x[::-1]),
+        lambda w, x: w[0] * jnp.sign(x) ** 2 * x + w[1] * x,
+    ],
+)
+def test_dependencies_between_pieces_are_seen(f):
+    certificate = certify_function(f, Z(2), Z(3))
+    assert (certificate.lower, certificate.verdict) == (1, "bounds")
+    assert certificate.readings.patterns > 0
+
+
+def test_the_functional_dimension_of_a_relu_network_depends_on_the_cell():
+    # At most parameters − hidden neurons: 13 − 3.
+    found = {seed: certify(NETWORK, seed=seed) for seed in (0, 1)}
+    assert [c.upper for c in found.values()] == [10, 10]
+    assert [c.rank for c in found.values()] == [9, 10]
+    assert [c.verdict for c in found.values()] == ["bounds", "exact given symmetries"]
+    assert "piecewise" in str(found[0])
+    assert Certificate.from_dict(found[1].to_dict()) == found[1]
+
+
+def test_the_dimension_at_given_weights_is_that_of_their_cell():
+    full = (np.array([[1.0, 0.5], [-0.5, 1.0], [0.3, -1.0]]), Z(3), np.ones((1, 3)), Z(1))
+    assert certify(NETWORK, weights=full).rank == 10
+    # A neuron that is off at all inputs of the seed: its four parameters are not seen.
+    off = tuple(x.copy() for x in full)
+    off[1][0] = -100.0
+    assert certify(NETWORK, weights=off).rank == 10 - 4 + 1
+
+
+def test_formal_functions_are_checked_for_each_pattern():
+    def block(w, x):
+        return w[2] @ jax.nn.relu(w[0] @ x @ jax.nn.softmax(x.T @ w[1] @ x, axis=0))
+
+    certificate = certify_function(block, (Z((2, 2)), Z((2, 2)), Z((1, 2))), Z((2, 2)))
+    # Two neurons with one scaling each.
+    assert certificate.lower == 10 - 2
+    assert [o.met for o in certificate.obligations] == [True, True]
