@@ -299,7 +299,12 @@ def test_commands(model, tmp_path, capsys):
         assert error.count("\n") == 1
 
 
-def test_the_public_face():
+def test_the_public_face(model):
+    a, b = model("gpt2").path, model("gpt2", 1).path
+    opened = nm.checkpoint(a)
+    assert opened.compare(b) == compare(a, b)
+    assert opened.align(a).distance == (0.0, pytest.approx(0.0, abs=1e-12))
+    assert opened.fingerprint().hash == model_fingerprint(a).hash
     assert nm.compare is compare
     assert nm.align is align
     assert nm.model_fingerprint is model_fingerprint

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
+from neuromanifold.checkpoints.align import Alignment, align
 from neuromanifold.checkpoints.audit import Audit, audit
 from neuromanifold.checkpoints.block import Block, Layout
 from neuromanifold.checkpoints.canonical import Canonical, CanonicalReport, Steps, write_canonical
 from neuromanifold.checkpoints.checkpoint import Checkpoint, open_checkpoint
+from neuromanifold.checkpoints.compare import Comparison, compare
 from neuromanifold.checkpoints.edit import Edit, convert_rope, fold_norms
+from neuromanifold.checkpoints.fingerprint import ModelFingerprint, model_fingerprint
 from neuromanifold.checkpoints.gauge.part import Readout
 from neuromanifold.checkpoints.same import Sameness, same
 
@@ -55,6 +58,22 @@ class RealModel:
         """Whether another file holds the same function."""
         second = other if isinstance(other, RealModel) else checkpoint(other)
         return same(self.checkpoint, second.checkpoint, rtol=rtol, seed=seed)
+
+    def compare(self, other: "RealModel | str | Path") -> Comparison:
+        """Distances to another model by layer and head that no gauge changes."""
+        second = other if isinstance(other, RealModel) else checkpoint(other)
+        return compare(self.checkpoint, second.checkpoint)
+
+    def align(
+        self, other: "RealModel | str | Path", out: str | Path | None = None, *, seed: int = 0
+    ) -> Alignment:
+        """Move another model along its fiber towards this one, and write it."""
+        second = other if isinstance(other, RealModel) else checkpoint(other)
+        return align(self.checkpoint, second.checkpoint, out, seed=seed)
+
+    def fingerprint(self) -> ModelFingerprint:
+        """Numbers that no exact symmetry changes, and their hash."""
+        return model_fingerprint(self.checkpoint)
 
     def convert_rope(self, out: str | Path, to: Layout) -> Edit:
         """Write the model with the other layout of rotary positions."""

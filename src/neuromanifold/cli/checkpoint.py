@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Force, Json, Seed
+from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
 from neuromanifold.cli.output import columns, print_json, print_lines, progress
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from neuromanifold.checkpoints.audit import Audit
     from neuromanifold.checkpoints.edit import Edit
 
@@ -22,10 +20,6 @@ Heads = Annotated[int | None, Parameter(help="query heads, when the configuratio
 Family = Annotated[Path | None, Parameter(help="a description of a model of no known family")]
 Readout = Annotated[
     Literal["logits", "probabilities"], Parameter(help="what is looked at of the output")
-]
-Dtype = Annotated[
-    Literal["float64", "float32", "float16", "bfloat16"] | None,
-    Parameter(help="of the tensors written; by default that of the tensors read"),
 ]
 
 
@@ -124,20 +118,11 @@ def canonical(
     steps = Steps(fold=fold, drop_dead=drop_dead, balance=balance, order=False) if some else Steps()
     opened = open_checkpoint(model, config=config, heads=heads, family=family)
     with progress("computing the normal form"):
-        report = write_canonical(opened, out, steps, dtype=_dtype(dtype), force=force)
+        report = write_canonical(opened, out, steps, dtype=dtype_of(dtype), force=force)
     if json:
         print_json(report.to_dict())
     else:
         print_lines(str(report))
-
-
-def _dtype(word: str | None) -> "np.dtype | None":
-    if word is None:
-        return None
-    import ml_dtypes
-    import numpy as np
-
-    return np.dtype(ml_dtypes.bfloat16) if word == "bfloat16" else np.dtype(word)
 
 
 def same(
