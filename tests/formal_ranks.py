@@ -4,8 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.algebra.modular import obligations, rows_over_prime_field
-from neuromanifold.algebra.modular.obligations import Source, relations_of
+from neuromanifold.algebra.modular import (
+    Source,
+    obligations,
+    relations_of,
+    rows_over_prime_field,
+)
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
 

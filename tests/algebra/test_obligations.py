@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from formal_ranks import FIELD, exact_rank, float_rank
-from neuromanifold.algebra.modular import obligations, over_prime_field, rows_over_prime_field
-from neuromanifold.algebra.modular.obligations import Source, relations_of
+from neuromanifold.algebra.modular import (
+    Source,
+    obligations,
+    over_prime_field,
+    relations_of,
+    rows_over_prime_field,
+)
 from neuromanifold.algebra.modular.relations import HEIGHT, NO_RELATIONS, rational
 from neuromanifold.algebra.modular.squares import character_rank
 from neuromanifold.algebra.modular.tangents import Step

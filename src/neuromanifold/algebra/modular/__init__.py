@@ -12,18 +12,15 @@ a mask, so that masked softmax attention works unchanged.
 its Jacobian, `FormalElements` chooses the elements, `opened` is the function itself in JAX.
 """
 
+from neuromanifold.algebra.modular.basis import relations_of
+from neuromanifold.algebra.modular.columns import Source
 from neuromanifold.algebra.modular.elements import FormalElements
 from neuromanifold.algebra.modular.function import (
     ModularFunction,
     over_prime_field,
     rows_over_prime_field,
 )
-from neuromanifold.algebra.modular.obligations import (
-    Obligation,
-    Source,
-    obligations,
-    relations_of,
-)
+from neuromanifold.algebra.modular.obligations import Obligation, obligations
 from neuromanifold.algebra.modular.opening import opened
 from neuromanifold.algebra.modular.squares import settled
 

@@ -23,35 +23,32 @@ are among the columns, and none of them may depend on others.
 derivative along them must vanish.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
-from fractions import Fraction
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import jax
 import numpy as np
 
-from neuromanifold.algebra.modular.elements import Formal, FormalElements
-from neuromanifold.algebra.modular.function import ModularFunction
-from neuromanifold.algebra.modular.relations import (
-    NO_RELATIONS,
-    Dependent,
-    Place,
-    Relations,
-    rational,
+from neuromanifold.algebra.modular.columns import (
+    SPARE_ROWS,
+    Columns,
+    Source,
+    columns_at,
+    enough_columns,
+    formal_steps,
+    is_known,
+    remainder,
+    visible,
 )
+from neuromanifold.algebra.modular.elements import Formal
+from neuromanifold.algebra.modular.function import ModularFunction
+from neuromanifold.algebra.modular.relations import Dependent, Relations
 from neuromanifold.algebra.modular.roots import square_root
-from neuromanifold.algebra.modular.squares import Settled, character_rank, settled
+from neuromanifold.algebra.modular.squares import character_rank
 from neuromanifold.algebra.modular.tangents import Setting
-from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
-from neuromanifold.algebra.rank import null_space, rank_profile
+from neuromanifold.algebra.prime_field import Residues
+from neuromanifold.algebra.rank import rank_profile
 from neuromanifold.errors import NotCoveredError
-
-SPARE_ROWS = 8
-TURNS = 2
-"""Weights drawn for the first matrix; twice as many while the last ones add to its rank."""
-SECOND_PRIMES = (8388449, 8388593)
-"""Both leave 1 when divided by 4; relations are confirmed with one that is not the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,342 +73,6 @@ class Obligation:
         return self.columns == self.rank
 
 
-WeightsOver = Callable[[PrimeField], tuple[Residues, ...]]
-"""The leaves of given weights over a field."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where random points come from.
-
-    Attributes:
-        field: the prime field.
-        seed: the seed.
-        label: what distinguishes draws of one seed.
-        weights: the leaves of given weights; None when they are drawn.
-        fixed: arguments that are what they are, by the number of their leaf.
-    """
-
-    field: PrimeField
-    seed: int
-    label: str
-    weights: tuple[Residues, ...] | None = None
-    fixed: Mapping[int, Residues] = dataclass_field(default_factory=dict)
-
-    def arguments(self, function: ModularFunction, turn: int, attempt: int = -1) -> list[Residues]:
-        """The leaves of all arguments; another attempt gives other samples."""
-        given = iter(self.weights or ())
-        leaves = []
-        for k, (shape, samples) in enumerate(zip(function.shapes, function.samples, strict=True)):
-            again = f" attempt {attempt}" if samples and attempt >= 0 else ""
-            if k in self.fixed:
-                leaves.append(self.fixed[k])
-            elif not samples and self.weights is not None:
-                leaves.append(next(given))
-            else:
-                text = f"obligations {turn} argument {k}{again} {self.label}"
-                leaves.append(self.field.random(self.seed, text, shape))
-        return leaves
-
-    def directions(
-        self, function: ModularFunction, turn: int, *, samples: bool
-    ) -> dict[int, Residues]:
-        """Random directions for the arguments that run over samples, or for the others."""
-        return {
-            slot: self.field.random(
-                self.seed, f"obligations {turn} direction {k} {self.label}", shape
-            )
-            for k, (slot, shape, flag) in enumerate(
-                zip(function.slots, function.shapes, function.samples, strict=True)
-            )
-            if flag == samples and k not in self.fixed
-        }
-
-    def elements(self, turn: int, relations: Relations) -> FormalElements:
-        """The formal elements of one point."""
-        return FormalElements(self.field, self.seed, f"obligations {turn} {self.label}", relations)
-
-    def settled(self, function: ModularFunction, turn: int, relations: Relations) -> Settled:
-        """One point at which all radicands are squares."""
-        for k in range(64):
-            try:
-                return settled(
-                    function,
-                    self.field,
-                    function.assembled(self.arguments(function, turn + 1000 * k)),
-                    self.elements(turn, relations),
-                    lambda attempt, t=turn + 1000 * k: function.assembled(
-                        self.arguments(function, t, attempt)
-                    ),
-                )
-            except ZeroResidueError:
-                if self.weights is not None:
-                    raise
-        raise NotCoveredError(
-            f"no weights were found at which {function.formals[0].where} and others like it have "
-            "square radicands; take fewer square roots of weights"
-        )
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Columns:
-    """Additive sides of formal elements at many points, with their derivatives.
-
-    Attributes:
-        places: which formal step and entry each column is.
-        kinds: the kind of each column.
-        values: the argument of each, a row for each point.
-        slopes: the derivative of u, or dx/x, along the direction of each row.
-        additive: u, or the element that stands for log x.
-        field: the prime field.
-    """
-
-    places: tuple[Place, ...]
-    kinds: tuple[str, ...]
-    values: Residues
-    slopes: Residues
-    additive: Residues
-    field: PrimeField
-
-    @property
-    def seen(self) -> np.ndarray:
-        """The columns that are not exp 0 or log 1 everywhere."""
-        trivial = np.array([1.0 if kind == "log" else 0.0 for kind in self.kinds])
-        return np.flatnonzero(np.any(self.values != trivial, axis=0))
-
-    @property
-    def first(self) -> dict[int, int]:
-        """For each column the first one of its kind that has the same values."""
-        met: dict[tuple[str, bytes], int] = {}
-        return {
-            c: met.setdefault((kind, self.values[:, c].tobytes()), c)
-            for c, kind in enumerate(self.kinds)
-        }
-
-    def without_last(self, turns: int) -> "Columns":
-        """Without the rows of the last of so many turns."""
-        kept = slice(0, len(self.values) * (turns - 1) // turns)
-        parts = (self.values[kept], self.slopes[kept], self.additive[kept])
-        return Columns(self.places, self.kinds, *parts, self.field)
-
-    def dependencies(self) -> tuple[list[int], dict[int, dict[int, float]]]:
-        """The basis, and every other column that is seen as a combination of it, mod p.
-
-        A column depends on earlier ones only. Turns are apart from the others.
-        """
-        basis: list[int] = []
-        others: dict[int, dict[int, float]] = {}
-        for turning in (False, True):
-            block = [c for c in self.seen.tolist() if (self.kinds[c] == "turn") == turning]
-            if not block:
-                continue
-            slopes = np.ascontiguousarray(self.slopes[:, block])
-            pivots = rank_profile(slopes, self.field)[1].tolist()
-            basis += [block[k] for k in pivots]
-            if len(pivots) == len(block):
-                continue
-            kernel = null_space(slopes, self.field)
-            free = [k for k in range(len(block)) if k not in set(pivots)]
-            for number, k in enumerate(free):
-                others[block[k]] = {
-                    block[b]: -kernel[b, number] for b in pivots if kernel[b, number]
-                }
-        return sorted(basis), others
-
-
-def _columns(
-    function: ModularFunction,
-    source: Source,
-    relations: Relations,
-    formals: Sequence[Formal],
-    turns: Sequence[int],
-    *,
-    along_samples: bool,
-) -> Columns:
-    """The columns of formal steps, their derivatives along inputs, or else along weights."""
-    slots = [slot for f in formals for slot in (f.argument, f.output)]
-    program, field = function.program(slots), source.field
-    parts: list[list[Residues]] = []
-    for turn in turns:
-        point = source.settled(function, turn, relations)
-        setting = Setting(field, point.elements, {})
-        found = program.run_with_tangents(
-            setting,
-            jax.tree.leaves(point.arguments),
-            function.constants(program, field),
-            source.directions(function, turn, samples=along_samples),
-        )
-        sides = [
-            _sides(f, *found[2 * k], found[2 * k + 1][0], field) for k, f in enumerate(formals)
-        ]
-        height = max(len(side[0]) for side in sides) if along_samples else 1
-        parts.append(
-            [
-                np.concatenate([np.broadcast_to(x[:height], (height, x.shape[1])) for x in part], 1)
-                for part in zip(*sides, strict=True)
-            ]
-        )
-    values, slopes, additive = (np.concatenate(part) for part in zip(*parts, strict=True))
-    places = tuple((f.number, int(e)) for f in formals for e in visible(f))
-    kinds = tuple(f.kind for f in formals for _ in visible(f))
-    return Columns(places, kinds, values, slopes, additive, field)
-
-
-def _sides(
-    formal: Formal, x: Residues, dx: Residues | None, output: Residues, field: PrimeField
-) -> tuple[Residues, Residues, Residues]:
-    """Argument, slope and additive side of the entries that are seen, a row for each sample."""
-    rows = x.reshape(len(x) if formal.samples else 1, -1)
-    moved = np.zeros_like(rows) if dx is None else np.asarray(dx).reshape(rows.shape)
-    additive = rows
-    if formal.kind == "log":
-        moved, additive = field.multiply(field.inverse(rows), moved), output.reshape(rows.shape)
-    seen = visible(formal)
-    return rows[:, seen], moved[:, seen], additive[:, seen]
-
-
-def visible(formal: Formal) -> np.ndarray:
-    """The entries of one sample that no mask hides."""
-    shape = formal.shape[1:] if formal.samples else formal.shape
-    if formal.hidden is None:
-        return np.arange(int(np.prod(shape)))
-    hidden = formal.hidden[0] if formal.samples else formal.hidden
-    return np.flatnonzero(~np.asarray(hidden).reshape(-1))
-
-
-def _enough(
-    function: ModularFunction,
-    source: Source,
-    relations: Relations,
-    formals: Sequence[Formal],
-    *,
-    along_samples: bool,
-) -> tuple[Columns, list[int], dict[int, dict[int, float]]]:
-    """Columns at so many points that further ones find no further independence.
-
-    Where columns come out dependent and the last weights drawn added nothing to the rank, further
-    ones will not either: the rows at generic weights lie in the span of the others.
-    """
-    count = sum(len(visible(f)) for f in formals)
-    batch = formals[0].shape[0] if along_samples else 1
-    turns = max(2, -(-(count + SPARE_ROWS) // batch))
-    if along_samples and source.weights is None:
-        turns = max(turns, TURNS)
-    while True:
-        columns = _columns(
-            function, source, relations, formals, range(turns), along_samples=along_samples
-        )
-        basis, others = columns.dependencies()
-        first = columns.first
-        if all(first[c] != c or _is_known(columns, c, relations) for c in others):
-            break
-        if not along_samples or source.weights is not None:
-            break
-        if len(columns.without_last(turns).dependencies()[0]) == len(basis):
-            break
-        turns *= 2
-    return columns, basis, others
-
-
-def _is_known(columns: Columns, c: int, relations: Relations) -> bool:
-    number, entry = columns.places[c]
-    return any(d.entry == entry for d in relations.dependents.get(number, ()))
-
-
-def _found(
-    function: ModularFunction,
-    source: Source,
-    relations: Relations,
-    formals: Sequence[Formal],
-    *,
-    along_samples: bool,
-) -> tuple[Relations, Columns]:
-    """The relations between these formal steps, one step at a time, and the columns at the end.
-
-    The argument of a step contains the elements of earlier ones, so its relations can be seen only
-    once those of the earlier steps are respected. A relation whose coefficients are no small
-    rational numbers is left out, and the obligation then stays unmet.
-    """
-    while True:
-        columns, _, others = _enough(
-            function, source, relations, formals, along_samples=along_samples
-        )
-        first = columns.first
-        fresh = [c for c in others if not _is_known(columns, c, relations)]
-        if not fresh or (not relations and all(first[c] != c for c in fresh)):
-            return relations, columns
-        number = min(columns.places[c][0] for c in fresh)
-        dependents = [
-            _dependent(columns, c, others[c]) for c in fresh if columns.places[c][0] == number
-        ]
-        if any(dependent is None for dependent in dependents):
-            return relations, columns
-        relations = relations.extended(number, tuple(d for d in dependents if d is not None))
-
-
-def _dependent(columns: Columns, c: int, coefficients: dict[int, float]) -> Dependent | None:
-    terms: list[tuple[Place, Fraction]] = []
-    for b, residue in coefficients.items():
-        factor = rational(residue, columns.field)
-        if factor is None:
-            return None
-        if columns.kinds[c] == "exp" and columns.kinds[b] == "log" and factor.denominator != 1:
-            return None  # a root of the logarithm's argument, which is no element of the field
-        terms.append((columns.places[b], factor))
-    return Dependent(columns.places[c][1], tuple(terms))
-
-
-def formal_steps(function: ModularFunction, *, samples: bool) -> tuple[Formal, ...]:
-    """The exponentials, logarithms and turns of a program that depend on samples, or do not."""
-    return tuple(
-        f for f in function.formals if f.kind in ("exp", "log", "turn") and f.samples == samples
-    )
-
-
-def relations_of(
-    function: ModularFunction, field: PrimeField, weights: WeightsOver | None = None
-) -> Relations:
-    """The relations between a function's formal elements, at generic or at given weights.
-
-    Two functions that agree mod p at every point drawn, or are proportional there, may differ by a
-    multiple of p. So what was found has to hold mod a second prime as well.
-
-    Args:
-        function: the function.
-        field: the prime field.
-        weights: the leaves of given weights over a field; None for generic ones.
-    """
-    source = Source(field, 0, "relations", None if weights is None else weights(field))
-    relations = NO_RELATIONS
-    on_weights, on_samples = (formal_steps(function, samples=flag) for flag in (False, True))
-    if weights is None and on_weights:
-        relations, _ = _found(function, source, relations, on_weights, along_samples=False)
-    if not on_samples:
-        return relations
-    relations, columns = _found(function, source, relations, on_samples, along_samples=True)
-    other = PrimeField(next(p for p in SECOND_PRIMES if p != field.modulus))
-    second = Source(other, 0, "relations", None if weights is None else weights(other))
-    again = _columns(function, second, relations, on_samples, range(1), along_samples=True)
-    return replace(relations, confirmed=_pattern(columns, relations) == _pattern(again, relations))
-
-
-def _pattern(columns: Columns, relations: Relations) -> tuple[object, ...]:
-    """Which columns are trivial, which agree, and which relations hold, with or without a shift."""
-    place = {p: c for c, p in enumerate(columns.places)}
-    held = [
-        (
-            number,
-            dependent.entry,
-            bool(np.any(_rest(columns.slopes, place, number, dependent, columns.field))),
-            bool(np.any(_rest(columns.additive, place, number, dependent, columns.field))),
-        )
-        for number, dependents in relations.dependents.items()
-        for dependent in dependents
-        if (number, dependent.entry) in place
-    ]
-    return (columns.seen.tolist(), list(columns.first.values()), held)
-
-
 def obligations(
     function: ModularFunction, source: Source, relations: Relations
 ) -> tuple[Obligation, ...]:
@@ -422,7 +83,9 @@ def obligations(
     on_samples = formal_steps(function, samples=True)
     shifts: list[tuple[int, Dependent]] = []
     if on_samples:
-        columns, basis, _ = _enough(function, source, relations, on_samples, along_samples=True)
+        columns, basis, _ = enough_columns(
+            function, source, relations, on_samples, along_samples=True
+        )
         checks += _independence(columns, basis, relations)
         shifts = _shifts(columns, relations)
     checks += _on_weights(function, source, relations, shifts)
@@ -446,7 +109,7 @@ def _independence(
         names[False] = "exponentials"
     for turning, name in names.items():
         inside = {c for c in columns.seen.tolist() if (columns.kinds[c] == "turn") == turning}
-        known = {c for c in inside if _is_known(columns, c, relations)}
+        known = {c for c in inside if is_known(columns, c, relations)}
         copies = {c for c in inside - known if first[c] != c and not relations}
         rank = sum(c in inside and c not in known for c in basis)
         # A column that was written over others must really depend on them here too.
@@ -465,25 +128,10 @@ def _shifts(columns: Columns, relations: Relations) -> list[tuple[int, Dependent
         for dependent in dependents:
             if (number, dependent.entry) not in place:
                 continue
-            rest = _rest(columns.additive, place, number, dependent, columns.field)
+            rest = remainder(columns.additive, place, number, dependent, columns.field)
             if np.any(rest):
                 found.append((number, dependent))
     return found
-
-
-def _rest(
-    sides: Residues,
-    place: dict[Place, int],
-    number: int,
-    dependent: Dependent,
-    field: PrimeField,
-) -> Residues:
-    """a_c − Σ λ_b a_b for each row, of additive sides or of their derivatives."""
-    rest = sides[:, place[number, dependent.entry]]
-    for other, factor in dependent.terms:
-        multiple = np.asarray(field.from_fraction(factor))
-        rest = field.reduce(rest - field.multiply(multiple, sides[:, place[other]]))
-    return rest
 
 
 def _on_weights(
@@ -507,18 +155,18 @@ def _on_weights(
     every = (*formals, *formal_steps(function, samples=True)) if shifts else formals
     every = tuple(sorted(every, key=lambda f: f.number))
     count = sum(len(visible(f)) for f in formals) + len(shifts)
-    columns = _columns(
+    columns = columns_at(
         function, source, relations, every, range(count + SPARE_ROWS), along_samples=False
     )
     place = {p: c for c, p in enumerate(columns.places)}
     kept = {c for c in columns.seen.tolist() if columns.places[c][0] in {f.number for f in formals}}
-    kept = {c for c in kept if columns.first[c] == c and not _is_known(columns, c, relations)}
+    kept = {c for c in kept if columns.first[c] == c and not is_known(columns, c, relations)}
     parts = [(columns.values[:, c], columns.slopes[:, c]) for c in sorted(kept)]
     for number, dependent in shifts:
         parts.append(
             (
-                _rest(columns.additive, place, number, dependent, source.field),
-                _rest(columns.slopes, place, number, dependent, source.field),
+                remainder(columns.additive, place, number, dependent, source.field),
+                remainder(columns.slopes, place, number, dependent, source.field),
             )
         )
     slopes = {value.tobytes(): slope for value, slope in parts}
