@@ -55,7 +55,7 @@ class Certificate(Displayed):
         symmetries: what each family of symmetries adds to the kernel, in the order counted.
         kernel_checks: known kernel vectors that were multiplied with every row and gave zero.
         obligations: what has to be shown for formal elements, with the ranks that show it.
-        user_symmetries: whether the upper bound rests on what the user supplied: symmetries or a bound.
+        user_symmetries: whether the upper bound rests on symmetries or a bound of the user.
         readings: how constants of the function were read.
         versions: of this package, JAX and NumPy.
         seconds: how long it took.
