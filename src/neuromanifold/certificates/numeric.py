@@ -161,7 +161,7 @@ def numeric_jacobian(
     at = jax.tree.map(partial(np.asarray, dtype=dtype), net.assemble(net.flatten(weights)))
     with jax.enable_x64(True):
         outputs = jax.tree.leaves(
-            _batched_jacobian(net.apply, at, X), is_leaf=lambda node: isinstance(node, dict)
+            _batched_jacobian(net.apply, at, X), is_leaf=lambda node: _is_of_weights(node, at)
         )
     J = np.concatenate(
         [
@@ -177,6 +177,11 @@ def numeric_jacobian(
     )
     _check_range(J)
     return J
+
+
+def _is_of_weights(node: Any, weights: dict[str, Any]) -> bool:
+    """Whether part of an output's Jacobian is that of one array: a dictionary like the weights."""
+    return isinstance(node, dict) and node.keys() == weights.keys()
 
 
 def unit_rows(J: Matrix) -> Matrix:
