@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinxcontrib.bibtex",
+    "sphinx_copybutton",
     "mathml",
     "docstrings",
     "module_pages",
@@ -30,6 +31,10 @@ exclude_patterns = ["_build"]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
+
+# What is copied leaves out prompts and what was printed.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 bibtex_bibfiles = ["references.bib"]
 bibtex_reference_style = "author_year"

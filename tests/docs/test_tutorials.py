@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import neuromanifold as nm
 from neuromanifold.cli import main
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -85,3 +86,9 @@ def test_every_tutorial_is_run():
     for page in (DOCS / "tutorials").glob("*.md"):
         if page.name != "index.md":
             assert any(blocks(page)), f"{page} shows nothing that can be run"
+
+
+def test_every_public_name_has_its_place():
+    page = (DOCS / "reference" / "public.md").read_text(encoding="utf-8")
+    missing = [name for name in nm.__all__ if f"`nm.{name}`" not in page and name != "__version__"]
+    assert missing == [], "add them to docs/reference/public.md, with an example"

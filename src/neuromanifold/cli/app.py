@@ -34,6 +34,7 @@ app = App(
 )
 
 app.meta.suppress_keyboard_interrupt = False
+app.register_install_completion_command(add_to_startup=False)
 
 
 @app.meta.default

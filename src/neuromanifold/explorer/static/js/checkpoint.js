@@ -51,18 +51,18 @@ function showAudit(found, show) {
     h("section", { class: "card" }, h("h2", {}, found.name),
       h("div", { class: "row" }, h("span", { class: "big" }, share === null ? "not covered" : `${share.toPrecision(3)} %`), h("span", {}, share === null ? "" : `of ${compact(found.parameters)} parameters are redundant`)),
       h("p", {}, found.sentence), found.unmet.length ? h("ul", {}, found.unmet.map((text) => h("li", {}, text))) : null,
-      table(["part", "redundant", "statement"], found.parts.map((part) => [part.name, compact(part.dimension), h("a", { href: `#/paper?id=${part.statement}` }, part.statement)]), "redundancy by part"),
+      table(["part", "redundant", "statement"], found.parts.map((part) => [part.name, compact(part.dimension), h("a", { href: `#/paper?id=${part.statement}` }, part.statement)]), `redundancy of ${found.name} by part`),
       found.eps_parts.length ? h("p", { class: "hint" }, `If the norms had eps = 0: ${found.eps_parts.map((part) => `${compact(part.dimension)} ${part.name}`).join(", ")} more.`) : null),
-    h("section", { class: "card" }, h("h2", {}, `Layers × heads: ${show}`), headMap(found.heads, show, (head) => spectrum.replaceChildren(...drawHead(head))), spectrum),
+    h("section", { class: "card" }, h("h2", {}, `Layers × heads: ${show}`), headMap(found, show, (head) => spectrum.replaceChildren(...drawHead(head))), spectrum),
     h("section", { class: "card" }, h("h2", {}, "What the function does not see"),
-      found.dead.length ? table(["what", "parameters", "evidence", "statement"], found.dead.map((dead) => [dead.what, compact(dead.count), dead.evidence, dead.statement]), "dead parameters") : h("p", {}, "No dead parameters were found."),
+      found.dead.length ? table(["what", "parameters", "evidence", "statement"], found.dead.map((dead) => [dead.what, compact(dead.count), dead.evidence, dead.statement]), `dead parameters of ${found.name}`) : h("p", {}, "No dead parameters were found."),
       found.equal_heads.length ? h("ul", {}, found.equal_heads.map(([layer, one, other, distance]) => h("li", {}, `layer ${layer}: heads ${one} and ${other} are the same up to a change of basis (distance ${compact(distance)})`))) : h("p", { class: "muted" }, "No two heads of a layer are the same up to a change of basis."),
       found.remarks.length ? h("ul", {}, found.remarks.map((text) => h("li", {}, text))) : null),
     codeBox(found.code, found.name),
   ];
 }
 
-function headMap(heads, show, choose) {
+function headMap({ heads, name }, show, choose) {
   const layers = [...new Set(heads.map((head) => head.layer))], numbers = [...new Set(heads.map((head) => head.head))];
   const values = new Map(heads.map((head) => [`${head.layer} ${head.head}`, head])), all = heads.map(SHOWN[show]), low = Math.min(...all), high = Math.max(...all);
   const cell = (head) => {
@@ -71,7 +71,7 @@ function headMap(heads, show, choose) {
     const button = h("button", { type: "button", "aria-label": `layer ${head.layer}, head ${head.head}: ${compact(value)}`, title: weak ? `rank ${head.query_key.rank} of ${head.query_key.size}` : "", "aria-pressed": "false", style: { background: `color-mix(in oklab, #6fa8dc ${Math.round(90 * amount)}%, #f4f6f9)` }, on: { click: () => { for (const other of button.closest("table").querySelectorAll("button")) other.setAttribute("aria-pressed", "false"); button.setAttribute("aria-pressed", "true"); choose(head); } } }, `${+value.toPrecision(3)}${weak ? "*" : ""}`);
     return button;
   };
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "layers and heads" }, h("table", { class: "heat" }, h("caption", { class: "hint" }, "layers down, heads across; * marks a head of smaller rank"),
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `layers and heads of ${name}` }, h("table", { class: "heat" }, h("caption", { class: "hint" }, "layers down, heads across; * marks a head of smaller rank"),
     h("thead", {}, h("tr", {}, h("td", {}), numbers.map((n) => h("th", { scope: "col" }, n)))),
     h("tbody", {}, layers.map((layer) => h("tr", {}, h("th", { scope: "row" }, layer), numbers.map((n) => h("td", {}, cell(values.get(`${layer} ${n}`)))))))));
 }

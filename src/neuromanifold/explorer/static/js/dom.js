@@ -40,7 +40,7 @@ export const compact = (number) => {
 };
 
 // Text with its indices set: GL_{d_i} has one.
-export const indexed = (text) => text.split(/_(\{[^}]*\}|\w)/).map((part, k) => (k % 2 ? h("sub", {}, part.replace(/[{}]/g, "")) : part));
+export const indexed = (text) => text.split(/_(\{[^}]*\}|\w)/).map((part, k) => (k % 2 ? h("sub", {}, indexed(part.replace(/[{}]/g, ""))) : part));
 
 export function debounce(action, milliseconds) {
   let timer;

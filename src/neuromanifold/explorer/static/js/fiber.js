@@ -1,5 +1,5 @@
 // Fiber: a walk along weights with one function, and whether two files have the same function.
-import { compact, debounce, field, h, notice } from "./dom.js";
+import { compact, debounce, field, h, indexed, notice } from "./dom.js";
 import { heatMap } from "./heatmap.js";
 import { architectureControls, architectureOf } from "./network.js";
 import { codeBox, dropZone, sessionFiles, table, work } from "./parts.js";
@@ -79,16 +79,16 @@ function showWalk(result) {
   ].filter(Boolean);
 }
 
-const matrixTable = (name, matrix) => h("div", { class: "panel" }, h("h3", {}, name), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name }, h("table", {}, h("tbody", {}, matrix.map((row) => h("tr", {}, row.map((x) => h("td", { class: "number" }, compact(x)))))))));
+const matrixTable = (name, matrix) => h("div", { class: "panel" }, h("h3", {}, name), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name }, h("table", {}, h("tbody", {}, matrix.map((row) => h("tr", {}, row.map((x) => h("td", { class: "number" }, compact(+x.toPrecision(3))))))))));
 
 function showComparison(result, walkThere) {
   const kind = { same: "good", different: "bad", undecided: "warn" }[result.verdict];
   const mark = { same: "✓ same function", different: "✗ different functions", undecided: "? undecided" }[result.verdict];
   return [
-    h("section", { class: "card" }, h("p", {}, h("span", { class: `chip ${kind}` }, mark)), h("p", {}, result.sentence),
+    h("section", { class: "card" }, h("p", {}, h("span", { class: `chip ${kind}` }, mark)), h("p", {}, indexed(result.sentence)),
       result.transport ? h("p", { class: "row" }, h("button", { type: "button", class: "quiet", on: { click: walkThere } }, "Walk from one to the other")) : null,
       result.element ? h("details", {}, h("summary", {}, "The symmetry that carries the first to the second"), Object.entries(result.element).filter(([, parts]) => Array.isArray(parts) && parts.length).map(([name, parts]) => h("div", {}, h("h3", {}, name.replace("_", "-")), h("pre", { tabindex: 0 }, JSON.stringify(parts))))) : null,
-      result.witness ? h("div", {}, h("h2", {}, "An input that tells them apart"), h("div", { class: "panels" }, matrixTable("input X", result.witness.input), matrixTable("first output", result.witness.outputs[0]), matrixTable("second output", result.witness.outputs[1]))) : null,
+      result.witness ? h("div", {}, h("h2", {}, "An input that tells them apart"), h("div", { class: "panels wide" }, matrixTable("input X", result.witness.input), matrixTable("first output", result.witness.outputs[0]), matrixTable("second output", result.witness.outputs[1]))) : null,
       table(["error", "tolerance", "inputs", "seed"], [[compact(result.error), compact(result.tolerance), result.inputs, result.seed]], "how it was decided")),
     codeBox(result.code, "the comparison"),
   ];

@@ -16,7 +16,7 @@ async function show() {
   const view = path in VIEWS ? path : "network";
   const turn = ++shown;
   for (const link of nav.children) {
-    if (link.dataset.view === view) { link.setAttribute("aria-current", "page"); link.scrollIntoView({ block: "nearest", inline: "nearest" }); }
+    if (link.dataset.view === view) { link.setAttribute("aria-current", "page"); nav.scrollLeft = link.offsetLeft - nav.offsetLeft - 40; }
     else link.removeAttribute("aria-current");
   }
   document.title = `${VIEWS[view]} · neuromanifold explorer`;
