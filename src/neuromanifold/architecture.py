@@ -109,7 +109,7 @@ class Architecture(Displayed):
 
     @property
     def network(self) -> Any:
-        """Its diagram of spaces: the tensors, their function and their symmetries.
+        """The diagram of its spaces, with the tensors, their function and their symmetries.
 
         >>> Architecture((4, 2, 3), (2, 2), 3).network.spaces[1].group
         GL(size=2)
