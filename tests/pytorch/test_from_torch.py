@@ -6,9 +6,9 @@ import pytest
 import torch
 from models import MODELS, model
 
-from neuromanifold.certificates.exact import certify_function
+from neuromanifold.certificates.exact import certify
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.frontends.pytorch import from_torch
+from neuromanifold.networks.frontends.pytorch import from_torch, torch_function
 
 # Parameters that reach the output: of a language model those without the token embedding.
 PARAMETERS = {
@@ -36,7 +36,7 @@ def tensors(result):
 @pytest.mark.parametrize("name", MODELS)
 def test_the_function_is_the_module_in_double_precision(name):
     module, inputs = model(name)
-    function = from_torch(module, inputs)
+    function = torch_function(module, inputs)
     with jax.enable_x64(True):
         found = jax.jit(function.apply)(function.weights, function.inputs)
     module = module.double()
@@ -59,8 +59,7 @@ def test_attention_of_pytorch_loses_what_no_one_can_see():
     # Of 80 parameters: GL_2 of keys and of values in each of two heads (16), the key bias, which
     # softmax does not see (4), and the value bias, which the output bias takes up (4).
     module, inputs = model("MultiheadAttention")
-    function = from_torch(module, inputs, output=lambda result: result[0])
-    certificate = certify_function(function.apply, function.weights, function.inputs)
+    certificate = certify(from_torch(module, inputs, output=lambda result: result[0]))
     assert certificate.parameters == 80
     assert certificate.lower == 56
 
@@ -68,14 +67,14 @@ def test_attention_of_pytorch_loses_what_no_one_can_see():
 def test_frozen_parameters_and_buffers_are_constants():
     module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 2)).eval()
     module[0].requires_grad_(False)
-    assert set(from_torch(module, torch.zeros(2)).weights) == {"1.weight", "1.bias"}
+    assert set(torch_function(module, torch.zeros(2)).weights) == {"1.weight", "1.bias"}
     norm = torch.nn.BatchNorm1d(2).eval()
-    assert set(from_torch(norm, torch.zeros(3, 2)).weights) == {"weight", "bias"}
+    assert set(torch_function(norm, torch.zeros(3, 2)).weights) == {"weight", "bias"}
 
 
 def test_the_module_itself_is_not_changed():
     module = torch.nn.Linear(2, 3)
-    from_torch(module, torch.zeros(2))
+    torch_function(module, torch.zeros(2))
     assert module.training
     assert module.weight.dtype == torch.float32
 
@@ -94,4 +93,4 @@ def test_the_module_itself_is_not_changed():
 )
 def test_what_cannot_be_translated_is_refused_in_a_sentence(module, inputs, text):
     with pytest.raises(ArgumentError, match=text):
-        from_torch(module, inputs)
+        torch_function(module, inputs)

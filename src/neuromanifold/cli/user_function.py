@@ -57,6 +57,12 @@ def user_network(text: str) -> "Network":
     found = getattr(module, function, None)
     if isinstance(found, Network):
         return found
+    if any(base.__module__.startswith("torch.nn") for base in type(found).__mro__):
+        from neuromanifold.networks.frontends.pytorch import from_torch
+
+        if not hasattr(module, "inputs"):
+            raise ArgumentError(f"{path} has no 'inputs'; define one input of {function} there")
+        return from_torch(found, module.inputs, output=getattr(module, "output", None))
     for name in (function, "weights", "inputs"):
         if not hasattr(module, name):
             raise ArgumentError(

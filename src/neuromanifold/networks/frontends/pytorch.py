@@ -11,6 +11,7 @@ from jax.interpreters import partial_eval
 
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.frontends.torchax_import import torch_and_environment
+from neuromanifold.networks.network import Network, function_network
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,20 @@ class TorchFunction:
     inputs: dict[str, np.ndarray]
 
 
-def from_torch(
+def from_torch(module: Any, inputs: Any, *, output: Callable[[Any], Any] | None = None) -> Network:
+    """The network of a PyTorch module, for `certify`, `explain`, `discover` and all the others.
+
+    Args:
+        module: a `torch.nn.Module` in evaluation mode.
+        inputs: one input: a tensor, a tuple of positional arguments, or a dictionary of keyword
+            arguments.
+        output: what to look at of the module's result; by default all its real tensors.
+    """
+    found = torch_function(module, inputs, output=output)
+    return function_network(found.apply, found.weights, found.inputs, name=found.name)
+
+
+def torch_function(
     module: Any, inputs: Any, *, output: Callable[[Any], Any] | None = None
 ) -> TorchFunction:
     """A PyTorch module as a JAX function of its parameters, by way of torchax.
