@@ -41,11 +41,14 @@ def audit(
     """
     from neuromanifold.checkpoints.audit import audit as look
     from neuromanifold.checkpoints.checkpoint import open_checkpoint
+    from neuromanifold.errors import ArgumentError
     from neuromanifold.files import check_writable, write_file
 
     for path in (figure, html):
         if path is not None:
             check_writable(path, force=force)
+    if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {figure.name}")
     with progress("reading the layers"):
         found = look(open_checkpoint(model, config=config, heads=heads, family=family), readout)
     if figure is not None:
@@ -64,13 +67,9 @@ def _drawn(found: "Audit", path: Path) -> bytes:
     import io
 
     from neuromanifold.checkpoints.picture import audit_figure
-    from neuromanifold.errors import ArgumentError
 
-    suffix = path.suffix.lstrip(".").lower()
-    if suffix not in ("png", "svg", "pdf"):
-        raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {path.name}")
     content = io.BytesIO()
-    audit_figure(found).savefig(content, format=suffix)
+    audit_figure(found).savefig(content, format=path.suffix.lstrip(".").lower())
     return content.getvalue()
 
 
