@@ -35,6 +35,7 @@ _HOME = {
     "explain": "neuromanifold.certificates.ledger",
     "discover": "neuromanifold.certificates.discover",
     "identifiable": "neuromanifold.certificates.identifiable",
+    "sensitivity": "neuromanifold.certificates.sensitivity",
     "same_function": "neuromanifold.fibers.same",
     "describe_fiber": "neuromanifold.fibers.describe",
     "sample_fiber": "neuromanifold.fibers.sample",

@@ -22,6 +22,7 @@ from neuromanifold.cli.identifiable import identifiable
 from neuromanifold.cli.paper import paper
 from neuromanifold.cli.recover import recover
 from neuromanifold.cli.redundancy import redundancy
+from neuromanifold.cli.sensitivity import sensitivity
 from neuromanifold.cli.statements import statements
 from neuromanifold.cli.verify import verify
 
@@ -105,6 +106,7 @@ for command in (
     classify,
     recover,
     atlas,
+    sensitivity,
     statements,
     weights,
     checkpoint,

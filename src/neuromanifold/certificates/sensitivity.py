@@ -1,0 +1,162 @@
+"""How strongly the function of a network sees each of its tensors, on data of a given spread.
+
+A dimension can be there in theory and gone in floating point. Inputs are columns near one point,
+c + ε z_k: the spread ε is what tells tokens apart. For each tensor the singular values of its
+columns of the Jacobian say how much the function moves with it, and the slope between ε and ε/2
+at which order in ε it does. For softmax networks with one head, no mask and no skip the queries and
+keys of layer i are seen at order 2·3^{i−1} (consensus): relative to the spread 1, 5, 17, 53.
+"""
+
+from dataclasses import asdict, dataclass
+from math import log2, prod
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.family import Tensors
+from neuromanifold.networks.network import Network
+from neuromanifold.statements import Facts, applies, get
+from neuromanifold.symmetry.families import network
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSensitivity:
+    """How the function sees one tensor.
+
+    Attributes:
+        tensor: its name.
+        singular_values: of its columns of the Jacobian, the largest first.
+        order: the exponent of ε with which the largest one goes, from ε and ε/2; None when it is
+            too small for float64 at ε/2 to be more than rounding.
+        predicted: that exponent in theory, None where theory does not say (consensus).
+    """
+
+    tensor: str
+    singular_values: tuple[float, ...]
+    order: float | None
+    predicted: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How strongly the function sees each tensor.
+
+    Attributes:
+        subject: the network.
+        spread: ε, the distance of the tokens of an input.
+        inputs: how many inputs.
+        seed: of the inputs, and of the weights when none are given.
+        tensors: what was found, in the order of the network's tensors.
+        lost: tensors whose largest singular value is, in float32, rounding beside the largest.
+    """
+
+    subject: str
+    spread: float
+    inputs: int
+    seed: int
+    tensors: tuple[TensorSensitivity, ...]
+    lost: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.subject}, tokens {self.spread:g} apart ({self.inputs} inputs)"]
+        for one in self.tensors:
+            order = "below rounding" if one.order is None else f"order {one.order:.2f}"
+            theory = "" if one.predicted is None else f", in theory {one.predicted}"
+            lines.append(f"{one.tensor}: {one.singular_values[0]:.2e}, {order}{theory}")
+        if self.lost:
+            lines.append(f"lost in float32: {', '.join(self.lost)}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return asdict(self)
+
+
+def sensitivity(
+    subject: Network | Architecture,
+    *,
+    weights: Any = None,
+    spread: float = 0.1,
+    inputs: int = 32,
+    seed: int = 0,
+) -> Sensitivity:
+    """How strongly the function sees each tensor, on tokens that are `spread` apart (consensus).
+
+    Args:
+        subject: the network, or an architecture; an input must be one matrix of token columns.
+        weights: look here; by default at random weights of the seed.
+        spread: ε, at most 1.
+        inputs: the number of inputs.
+        seed: of the inputs and of those weights.
+
+    >>> found = sensitivity(Architecture((2, 2, 2), (2, 2), 3, "softmax"), spread=0.01)
+    >>> [(one.tensor, one.predicted) for one in found.tensors if "key" in one.tensor]
+    [('layers.0.key', 2), ('layers.1.key', 6)]
+    """
+    net = network(subject)
+    shape = getattr(net.sample, "shape", ())
+    if len(shape) != 2 or shape[1] < 2:
+        raise ArgumentError(
+            f"sensitivity wants inputs of two or more token columns; {net.name} takes {shape}"
+        )
+    if not 0 < spread <= 1:
+        raise ArgumentError(f"spread must be above 0 and at most 1; got {spread}")
+    if inputs < 1:
+        raise ArgumentError(f"inputs must be at least 1; got {inputs}")
+    at = net.draw(seed) if weights is None else net.values(weights)
+    generator = np.random.default_rng((seed, 61))
+    centres = generator.standard_normal((inputs, shape[0], 1))
+    noise = generator.standard_normal((inputs, *shape))
+    noise -= noise.mean(2, keepdims=True)
+    here, half = (_blocks(net, at, centres + size * noise) for size in (spread, spread / 2))
+    top = max(values[0] for values in here.values())
+    found = tuple(
+        TensorSensitivity(
+            tensor=name,
+            singular_values=tuple(map(float, values)),
+            order=_order(values[0], half[name][0], top),
+            predicted=_predicted(net.architecture, name),
+        )
+        for name, values in here.items()
+    )
+    lost = tuple(
+        one.tensor for one in found if one.singular_values[0] < np.finfo(np.float32).eps * top
+    )
+    return Sensitivity(net.name, spread, inputs, seed, found, lost)
+
+
+def _blocks(
+    net: Network, weights: Tensors, X: Float[np.ndarray, "inputs d t"]
+) -> dict[str, Float[np.ndarray, " n"]]:
+    """The singular values of every tensor's columns of the Jacobian, in float64."""
+
+    def outputs(values: Any) -> Any:
+        parts = jax.tree.leaves(jax.vmap(lambda x: net.apply(values, x))(X))
+        return jax.numpy.concatenate([part.reshape(-1) for part in parts])
+
+    with jax.enable_x64(True):
+        jacobian = jax.jit(jax.jacrev(outputs))(dict(weights))
+    return {
+        tensor.name: np.linalg.svd(
+            np.asarray(jacobian[tensor.name]).reshape(-1, prod(tensor.shape)), compute_uv=False
+        )
+        for tensor in net.tensors
+        if tensor.name not in net.constants
+    }
+
+
+def _order(here: float, half: float, top: float) -> float | None:
+    """The slope, unless the smaller value is rounding: 1e−13 of the largest of all."""
+    return None if half <= 1e-13 * top else log2(here / half)
+
+
+def _predicted(architecture: Architecture | None, name: str) -> int | None:
+    """The order of queries and keys of layer i, 2·3^{i−1}, where (consensus) applies."""
+    if architecture is None or not applies(get("consensus"), Facts.of(architecture)):
+        return None
+    _, layer, kind = name.split(".")
+    return 2 * 3 ** int(layer) if kind in ("query", "key") else None

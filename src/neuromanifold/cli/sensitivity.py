@@ -1,0 +1,34 @@
+"""`neuromanifold sensitivity`: how strongly the function sees each tensor."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
+from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions, Seed
+from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cost import certifying, sizes_of
+
+
+def sensitivity(
+    network: NetworkOptions = DEFAULT_NETWORK,
+    *,
+    spread: Annotated[float, Parameter(help="how far the tokens of an input are apart")] = 0.1,
+    inputs: Annotated[int, Parameter(help="the number of inputs")] = 32,
+    seed: Seed = 0,
+    limits: LimitOptions = DEFAULT_LIMITS,
+    json: Json = False,
+) -> None:
+    """Say how strongly the function sees each tensor, on tokens that are close to each other.
+
+    Example: neuromanifold sensitivity --widths 3,3,3 --ranks 2,2 --tokens 3 --attention softmax
+    """
+    architecture = network.architecture()
+    with limits.spend(certifying(sizes_of(architecture)), "computing singular values"):
+        from neuromanifold.certificates.sensitivity import sensitivity as compute
+
+        answer = compute(architecture, spread=spread, inputs=inputs, seed=seed)
+    if json:
+        print_json(answer.to_dict())
+    else:
+        print_lines(*str(answer).split("\n"))
