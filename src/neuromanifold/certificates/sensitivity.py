@@ -8,6 +8,7 @@ keys of layer i are seen at order 2·3^{i−1} (consensus): relative to the spre
 """
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import log2, prod
 from typing import Any
 
@@ -135,7 +136,7 @@ def _blocks(
     """The singular values of every tensor's columns of the Jacobian, in float64."""
 
     def outputs(values: Any) -> Any:
-        parts = jax.tree.leaves(jax.vmap(lambda x: net.apply(values, x))(X))
+        parts = jax.tree.leaves(jax.vmap(partial(net.apply, values))(X))
         return jax.numpy.concatenate([part.reshape(-1) for part in parts])
 
     with jax.enable_x64(True):
