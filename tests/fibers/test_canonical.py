@@ -8,7 +8,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.fibers.deviation import function_deviation
 from neuromanifold.fibers.normal_form.balanced import balanced
 from neuromanifold.fibers.normal_form.canonical import canonical_form
-from neuromanifold.fibers.normal_form.fingerprint import fingerprint
+from neuromanifold.fibers.fingerprint import fingerprint
 from neuromanifold.networks.weights import Weights, random_weights
 from neuromanifold.symmetry.group_element import GroupElement
 

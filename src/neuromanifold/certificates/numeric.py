@@ -17,6 +17,10 @@ five layers of width 2 show a wrong number of singular values above τ at most w
 of those with a gap of more than 10^3. The band is experience and no proof: its upper end was chosen
 on the spectra of 1,232 deep lightning networks of widths 2 and 3, as the first of a few powers of ε
 that let none of their wrong counts through, and on nothing else. `certify` proves ranks.
+
+What is lost before there is a spectrum. Inputs are scaled first (`input_scale`). A row that is zero
+or subnormal all the same stands for an output whose derivatives were lost, and softmax that is
+saturated at most tokens for scores that were: then the answer is `undecided` whatever the spectrum.
 """
 
 from collections.abc import Callable
@@ -30,11 +34,13 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.architecture import Architecture, Readout
+from neuromanifold.certificates.input_scale import is_saturated, scaled_inputs
 from neuromanifold.certificates.jacobian import SPARE_ROWS
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Tensors
 from neuromanifold.networks.network import Network
+from neuromanifold.networks.weights import Weights
 from neuromanifold.symmetry.families import network
 
 NOISE = 100
@@ -53,7 +59,7 @@ class Estimate(Displayed):
     Attributes:
         subject: the name of the network, with its readout.
         rank: the estimated dimension, or None when undecided.
-        verdict: `numerical`, or `undecided` when the spectrum has no clear gap.
+        verdict: `numerical`, or `undecided` when the spectrum has no clear gap or `lost` says why.
         singular_values: of the Jacobian with rows of length one, decreasing; for decisions the
             constant is one more column, and the dimension one less than the number that counts.
         tolerance: what singular values must exceed to count.
@@ -62,6 +68,7 @@ class Estimate(Displayed):
         seed: of the inputs, and of the weights when none were given.
         at_given_weights: whether the weights were given.
         dtype: the floating-point numbers used.
+        lost: what floating point lost before there was a spectrum; None when that is nothing.
     """
 
     subject: str
@@ -74,16 +81,15 @@ class Estimate(Displayed):
     seed: int
     at_given_weights: bool
     dtype: str
+    lost: str | None = None
 
     def __str__(self) -> str:
         where = " at the given weights" if self.at_given_weights else ""
         how = f"{self.dtype}, {self.inputs} inputs, seed {self.seed}"
         if self.rank is None:
             above = sum(value > self.tolerance for value in self.singular_values)
-            return (
-                f"{self.subject}: undecided{where}; {above} singular values are "
-                f"above the noise, but not clearly ({how}): certify it."
-            )
+            why = self.lost or f"{above} singular values are above the noise, but not clearly"
+            return f"{self.subject}: undecided{where}; {why} ({how}): certify it."
         gap = "no smaller singular value" if self.gap is None else f"gap {self.gap:.1e}"
         return f"{self.subject}: the dimension{where} is {self.rank} (numerical; {gap}; {how})."
 
@@ -121,9 +127,12 @@ def estimate(
     net = network(subject, readout=readout)
     count = _enough_inputs(net) if inputs is None else inputs
     at = net.draw(seed) if weights is None else net.values(weights)
-    J = unit_rows(numeric_jacobian(net, at, seed=seed, inputs=count, dtype=dtype))
+    J = numeric_jacobian(net, at, seed=seed, inputs=count, dtype=dtype, scaled=True)
+    lost = _lost(J, net, at, _inputs(net, at, count, seed, scaled=True))
+    J = unit_rows(J)
     sigma = np.linalg.svd(J, compute_uv=False) if J.size else np.zeros(0, dtype)
     rank, tolerance, gap, clear = _read_off(sigma)
+    clear = clear and lost is None
     return Estimate(
         subject=net.name if net.readout == "logits" else f"{net.name}, {net.readout}",
         rank=max(0, rank - len(net.constants)) if clear else None,
@@ -135,6 +144,7 @@ def estimate(
         seed=seed,
         at_given_weights=weights is not None,
         dtype=np.dtype(dtype).name,
+        lost=lost,
     )
 
 
@@ -145,19 +155,17 @@ def numeric_jacobian(
     seed: int = 0,
     inputs: int | None = None,
     dtype: type[np.floating] = np.float64,
+    scaled: bool = False,
 ) -> Matrix:
     """The Jacobian at normal inputs, as it is: a row for each output number of each input.
 
-    Columns are the weights in the network's order. The arguments are those of `estimate`.
+    Columns are the weights in the network's order. The arguments are those of `estimate`; with
+    `scaled` so are the inputs, each of the size at which the network shows most.
     """
     count = _enough_inputs(net) if inputs is None else inputs
     _check(net, count, dtype)
-    generator = np.random.default_rng((seed, 1))  # apart from the stream of random weights
-
-    def normal(leaf: Any) -> Float[np.ndarray, "..."]:
-        return generator.standard_normal((count, *np.shape(leaf))).astype(dtype)
-
-    X = jax.tree.map(normal, net.sample)
+    X = _inputs(net, weights, count, seed, scaled=scaled)
+    X = jax.tree.map(partial(np.asarray, dtype=dtype), X)
     at = jax.tree.map(partial(np.asarray, dtype=dtype), net.assemble(net.flatten(weights)))
     with jax.enable_x64(True):
         outputs = jax.tree.leaves(
@@ -221,6 +229,45 @@ def _enough_inputs(net: Network) -> int:
     return upper + len(net.constants) + SPARE_ROWS
 
 
+def clear_rank(sigma: Float[np.ndarray, " values"]) -> int | None:
+    """The rank that singular values in decreasing order show by the rule above, None if unclear."""
+    rank, _, _, clear = _read_off(sigma)
+    return rank if clear else None
+
+
+def _inputs(net: Network, weights: Tensors, count: int, seed: int, *, scaled: bool) -> Any:
+    """Normal inputs; with `scaled` those of an attention network in the sizes that show most."""
+    generator = np.random.default_rng((seed, 1))  # apart from the stream of random weights
+
+    def normal(leaf: Any) -> Float[np.ndarray, "..."]:
+        return generator.standard_normal((count, *np.shape(leaf)))
+
+    X = jax.tree.map(normal, net.sample)
+    own = _attention_weights(net, weights)
+    return scaled_inputs(own, X) if scaled and own is not None else X
+
+
+def _attention_weights(net: Network, weights: Tensors) -> Weights | None:
+    """The weights of an attention network in float64; None for other networks."""
+    if net.architecture is None:
+        return None
+    values = {name: np.asarray(T, dtype=np.float64) for name, T in weights.items()}
+    return Weights.from_named(net.architecture, values)
+
+
+def _lost(J: Matrix, net: Network, weights: Tensors, X: Any) -> str | None:
+    """What floating point lost before there is a spectrum, in words."""
+    largest = np.max(np.abs(J), axis=1, initial=0) if J.size else np.ones(0)
+    numbers = np.finfo(J.dtype)
+    vanished = int(np.sum(largest < numbers.tiny / numbers.eps))
+    if vanished:
+        return f"{vanished} of {len(J)} rows of the Jacobian are zero or lost to underflow"
+    own = _attention_weights(net, weights)
+    if own is not None and is_saturated(own, X):
+        return "softmax is saturated at most tokens, so that scores are hidden in rounding"
+    return None
+
+
 def _check(net: Network, inputs: int, dtype: type[np.floating]) -> None:
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ArgumentError(f"dtype must be float32 or float64; got {np.dtype(dtype).name}")
@@ -235,11 +282,8 @@ def _check(net: Network, inputs: int, dtype: type[np.floating]) -> None:
 
 
 def _check_range(J: Matrix) -> None:
-    """Raise when rows overflow, or are so small that rounding is no longer relative."""
-    largest = np.max(np.abs(J), axis=1, initial=0)
-    numbers = np.finfo(J.dtype)
-    lost = (largest > 0) & (largest < numbers.tiny / numbers.eps)
-    if not np.isfinite(largest).all() or lost.any():
+    """Raise when rows overflow."""
+    if not np.isfinite(J).all():
         raise ArgumentError(
             f"the Jacobian leaves the range of {J.dtype.name}; scale the weights, take float64, or "
             "certify the dimension, which knows no overflow"

@@ -25,20 +25,23 @@ def same(
     first: First,
     second: Second,
     *,
+    exact: Annotated[
+        bool, Parameter(help="take the floats as the rationals they are", negative="")
+    ] = False,
     seed: Seed = 0,
     limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> int:
     """Say whether two weights files have the same function, and why or where not.
 
-    Exits with 1 when they are different.
+    Same and different are up to rounding, unless --exact. Exits with 1 when they are different.
 
     Example: neuromanifold fiber same a.safetensors b.safetensors
     """
     with _reading(limits, "comparing", first, second) as (one, other):
         from neuromanifold.fibers.same import same_function
 
-        comparison = same_function(one, other, seed=seed)
+        comparison = same_function(one, other, seed=seed, exact=exact)
     if json:
         print_json(comparison.to_dict())
     else:
@@ -98,19 +101,23 @@ def canonical(
 
     check_writable(out, force=force)
     with _reading(limits, "normalising", file) as (weights,):
+        from neuromanifold.fibers.fingerprint import fingerprint
         from neuromanifold.fibers.normal_form.balanced import balanced
         from neuromanifold.fibers.normal_form.canonical import canonical_form
-        from neuromanifold.fibers.normal_form.fingerprint import fingerprint
         from neuromanifold.networks.files import save_weights
 
         found = canonical_form(weights)
-        save_weights(found.weights if form == "normal" else balanced(weights), out, force=force)
+        written = form == "balanced" or found.verdict == "numerical"
+        if written:
+            save_weights(found.weights if form == "normal" else balanced(weights), out, force=force)
         mark = fingerprint(weights)
     if json:
-        remarks = list(found.remarks)
-        print_json({"file": str(out), "form": form, "remarks": remarks, "fingerprint": mark.hash})
+        file_written = str(out) if written else None
+        answer = {**found.to_dict(), "file": file_written, "form": form, "fingerprint": mark.hash}
+        print_json(answer)
     else:
-        print_lines(str(found), f"Fingerprint {mark.hash}. Written to {out} ({form} form).")
+        where = f"Written to {out} ({form} form)." if written else "Nothing was written."
+        print_lines(str(found), f"{mark} {where}")
 
 
 def sample(

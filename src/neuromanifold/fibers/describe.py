@@ -1,19 +1,26 @@
 """The whole fiber at given weights, as far as theorems know it.
 
 (thm-3.2, thm-3.7, thm-3.9, softmax-fibers, softmax-causal-fibers, softmax-inner-fibers)
+
+For one softmax head without skip and mask all fibers are known (softmax-fibers): one point (M, L)
+if no form but the last collapses, else the forms behind the first collapsing one are arbitrary.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from neuromanifold.display import Displayed
+from neuromanifold.fibers.determined import Determined, FormFacts, determined
+from neuromanifold.fibers.facts import Spectrum, WeightFacts, facts_of
 from neuromanifold.fibers.normal_form.comparable import in_float64
-from neuromanifold.fibers.pairs import Spectrum, rank_tolerance, swapped
-from neuromanifold.fibers.size import FiberDimension, fiber_dimension
-from neuromanifold.fibers.virtual_facts import WeightFacts, facts_of
+from neuromanifold.fibers.pairs import swapped
+from neuromanifold.fibers.size import FiberDimension, fiber_dimension, zero_layer_dimension
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts, get, unmet
+
+Verdict = Literal["exact", "numerical", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,10 @@ class FiberDescription(Displayed):
         swapped: the other point, when A and V have rank one (thm-3.2).
         dimension: the dimension of the fiber in the weights themselves.
         spectra: the ranks that decided, with their singular values.
+        verdict: `exact` when the ranks of the floats as they are decided, and rounding leaves no
+            doubt about them; `numerical` when the weights stand for a special point up to rounding;
+            `undecided` when singular values lie near the noise: then the case is that of the floats
+            as they are, and rounding them otherwise may change it.
     """
 
     statement: str
@@ -39,6 +50,7 @@ class FiberDescription(Displayed):
     swapped: Weights | None
     dimension: FiberDimension
     spectra: tuple[Spectrum, ...]
+    verdict: Verdict
 
     def __str__(self) -> str:
         how = f"by {self.statement}"
@@ -46,11 +58,19 @@ class FiberDescription(Displayed):
             how = f"if {self.statement} holds here"
         if self.unmet:
             how = f"{self.statement} does not apply: {'; '.join(self.unmet)}"
-        return f"The fiber: {self.case} ({how}); {self.dimension}."
+        doubts = [str(one) for one in self.spectra if not one.decided or one.rank != one.exact]
+        known = {
+            "exact": "",
+            "numerical": f" Up to rounding: {'; '.join(doubts)}.",
+            "undecided": f" For the floats as they are; undecided up to rounding: "
+            f"{'; '.join(doubts)}.",
+        }[self.verdict]
+        return f"The fiber: {self.case} ({how}); {self.dimension}.{known}"
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form, without the swapped weights: they go to a file of their own."""
         return {
+            "verdict": self.verdict,
             "statement": self.statement,
             "unmet": list(self.unmet),
             "case": self.case,
@@ -63,27 +83,36 @@ class FiberDescription(Displayed):
 
 def describe_fiber(weights: Weights) -> FiberDescription:
     """The fiber at `weights` (thm-3.2, thm-3.7, thm-3.9)."""
-    W = in_float64(weights)
     found = facts_of(weights)
+    seen = _softmax_fibers(weights, found)
     statement = _statement(found.facts)
-    missing = unmet(get(statement), found.facts)
+    missing = () if seen is not None else unmet(get(statement), found.facts)
     other: Weights | None = None
     if is_zero(found):
         case, points = _zero_case(found.facts), None
+        missing = unmet(get(statement), found.facts)
+    elif seen is not None:
+        case, points = _softmax_case(seen)
     elif missing:
         case, points = _without_theorem(found.facts), None
     elif statement == "thm-3.2" and (found.spectra[0].rank, found.spectra[1].rank) == (1, 1):
-        other, points = _swap(W)
+        other, points = _swap(weights, found)
         case = f"A and V have rank one, {points} point{'s' * (points > 1)} up to rescaling"
     else:
-        case = _one_point(found.facts)
-        points = None if case.startswith("all") else 1
-    dimension = fiber_dimension(W)
-    return FiberDescription(statement, missing, case, points, other, dimension, found.spectra)
+        case, points = _one_point(found.facts), 1
+    verdict: Verdict = "exact"
+    if not found.decided:
+        verdict = "undecided"
+    elif found.special_up_to_rounding:
+        verdict = "numerical"
+    dimension = _dimension(weights, found, seen)
+    return FiberDescription(
+        statement, missing, case, points, other, dimension, found.spectra, verdict
+    )
 
 
 def is_zero(found: WeightFacts) -> bool:
-    """Whether the ranks show the function to be zero.
+    """Whether the function is exactly zero.
 
     Lightning without skip is zero when L = 0 or some M_i = 0 (a factor of every term); softmax when
     L = 0; with the inner skip L = 0 is needed too, and with a residual skip it is never zero.
@@ -94,6 +123,53 @@ def is_zero(found: WeightFacts) -> bool:
     forms = facts.form_ranks or ()
     return facts.linear_rank == 0 or (
         facts.attention == "lightning" and facts.skip == "none" and 0 in forms
+    )
+
+
+def _softmax_fibers(weights: Weights, found: WeightFacts) -> Determined | None:
+    """What a deep softmax network shows, where its fibers are known: one head, nothing else."""
+    facts = found.facts
+    known = facts.attention == "softmax" and facts.heads == 1 and facts.tokens >= 2
+    if not known or facts.depth == 1 or (facts.skip, facts.mask) != ("none", "none"):
+        return None
+    forms = [
+        FormFacts(f"M_{i}", zero=rank == 0, skew=skew or rank == 0, rank_two=rank >= 2)
+        for i, (rank, skew) in enumerate(
+            zip(facts.form_ranks or (), facts.skew_forms or (), strict=True), start=1
+        )
+    ]
+    linear = FormFacts("L", zero=facts.linear_rank == 0, skew=False, rank_two=None)
+    return determined(weights.architecture, [*forms, linear])
+
+
+def _softmax_case(seen: Determined) -> tuple[str, int | None]:
+    """One point (M, L), or a collapsing layer that hides the forms behind it."""
+    if not seen.unseen:
+        return "one point (M, L)", 1
+    last = len(seen.seen) - 1
+    hidden = ", ".join(f"M_{i}" for i in range(last + 1, last + 1 + len(seen.unseen)))
+    return f"layer {last} makes all tokens equal, so {hidden} are arbitrary, and the rest is one point", None
+
+
+def _dimension(
+    weights: Weights, found: WeightFacts, seen: Determined | None
+) -> FiberDimension:
+    """The dimension with what the theorems add to the ranks."""
+    facts = found.facts
+    settled = None
+    plain = facts.attention == "lightning" and facts.skip == facts.mask == "none"
+    if plain and facts.depth == facts.heads == 1 and facts.tokens >= 2 and is_zero(found):
+        settled = zero_layer_dimension(weights, found.spectra[0].rank, found.spectra[1].rank)
+    if seen is None or is_zero(found):
+        return fiber_dimension(
+            weights, up_to_rounding=found.special_up_to_rounding, settled=settled
+        )
+    forms = len(seen.seen) - 1
+    return fiber_dimension(
+        weights,
+        free_from=forms if seen.unseen else None,
+        seen_forms=forms,
+        up_to_rounding=found.special_up_to_rounding,
     )
 
 
@@ -118,9 +194,6 @@ def _zero_case(facts: Facts) -> str:
 
 def _one_point(facts: Facts) -> str:
     coordinates = "(A, V)" if facts.depth == 1 else "(M, L)"
-    first = facts.first_collapsing or facts.depth
-    if facts.attention == "softmax" and facts.skip == facts.mask == "none" and first < facts.depth:
-        return f"all (M, L) with the same L and M_1, …, M_{first}: layer {first} makes tokens equal"
     if facts.attention == "lightning":
         return f"the rescalings of one point {coordinates}"
     return f"one point {coordinates}"
@@ -143,12 +216,15 @@ def _without_theorem(facts: Facts) -> str:
     return known
 
 
-def _swap(W: Weights) -> tuple[Weights | None, int]:
-    """The swapped point and the number of points: one when k ∥ v, else two (thm-3.2)."""
-    layer = W.layers[0]
+def _swap(weights: Weights, found: WeightFacts) -> tuple[Weights | None, int]:
+    """The swapped point and the number of points: one when k ∥ v, else two (thm-3.2).
+
+    Rounding turns k and v by no more than the tolerances of A and V.
+    """
+    layer = in_float64(weights).layers[0]
     k = np.linalg.svd(np.asarray(layer.attention_matrices()[0]))[0][:, 0]
     v = np.linalg.svd(np.asarray(layer.value_maps()[0]))[2][0]
     sine = np.linalg.norm(v - k * (k @ v))
-    if sine <= rank_tolerance(W):
+    if sine <= found.spectra[0].tolerance + found.spectra[1].tolerance:
         return None, 1
-    return swapped(W), 2
+    return swapped(weights), 2

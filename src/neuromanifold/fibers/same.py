@@ -1,15 +1,22 @@
 """Whether two weights have the same function (eq-6).
 
-The functions themselves decide. Both are evaluated at the same random inputs: polynomial and
-analytic functions that differ do so at almost every input. At each input the difference is compared
-with what rounding explains, the unit roundoff of the weights' dtype times the measured effect of
-relative changes of the weights. Below it everywhere: same. Above a multiple of it somewhere:
-different, and that input is the witness. Between: undecided, with the two numbers.
+*Same* needs a positive reason, *different* a difference that rounding does not explain, in what the
+function determines; anything else is `undecided`. Outputs that agree are no reason: softmax layers
+average what distinguishes two functions away until it is below rounding.
 
-Symmetries, virtual weights and rank-one swaps then say *why* functions are the same.
+1. Invariants (`fibers.invariants`): the virtual weights, or the table of one lightning layer, each
+   in scale-free form with its own noise. All agree: same. One that the function determines
+   (`fibers.determined`) differs: different, by that theorem.
+2. A symmetry that carries one to the other, found and measured: the residual is of the size of
+   rounding, head by head, and what else can be compared is no further apart than 1/16 of its size.
+3. Outputs at inputs that keep tokens apart: where they differ by more than rounding explains, the
+   input is a witness, and the functions are different.
+4. Equality of the invariants of the floats as they are, in whole numbers.
+
+Nothing here depends on the order of the two weights, and all sizes are free of powers of two.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,21 +24,20 @@ from jaxtyping import Float
 
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
-from neuromanifold.fibers.normal_form.comparable import in_float64, unit_roundoff
-from neuromanifold.fibers.reasons import Reason, difference, find_reason
+from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, UNDECIDED_FACTOR
+from neuromanifold.fibers.evidence import Evidence, exactly_equal, gather
+from neuromanifold.fibers.normal_form.comparable import in_float64
+from neuromanifold.fibers.outputs import (
+    OutputDifference,
+    common_units,
+    output_difference,
+    outputs,
+    random_inputs,
+)
 from neuromanifold.fibers.transport.transport import Transport, transport
-from neuromanifold.fibers.virtual_facts import facts_of
-from neuromanifold.networks.probe import outputs, random_inputs, rounding_effect, well_scaled
 from neuromanifold.networks.weights import Weights
 
 Verdict = Literal["same", "different", "undecided"]
-
-UNDECIDED_FACTOR = 8.0
-"""Differences up to this multiple of the tolerance are undecided."""
-
-_STORAGE = 4.0
-_ARITHMETIC = 32.0
-_ALIGNED = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,156 +68,228 @@ class Comparison(Displayed):
 
     Attributes:
         verdict: `same`, `different` or `undecided`.
-        reason: why they are the same, or what differs.
+        reason: why they are the same, what differs, or why it cannot be told.
         statement: the id of the statement behind the reason, or None.
-        error: ‖φ − φ'‖ / max(‖φ‖, ‖φ'‖) at the input that tells most.
-        tolerance: the error at that input up to which they count as the same.
-        bound: the error at that input above which they count as different.
-        witness: that input with both outputs, unless the functions are the same.
+        compared: what `error` and `tolerance` are about: an invariant, weights or outputs.
+        error: the distance there, relative to the size of what is compared.
+        tolerance: the distance up to which rounding explains it.
+        bound: the distance above which it does not.
+        witness: an input at which the outputs differ by more than rounding explains, if one was
+            found.
         transport: the symmetry that carries the first weights to the second, if one was found.
-        inputs: how many random inputs were compared.
+        tested: over which inputs outputs were compared, in words.
+        inputs: how many these were.
         seed: the seed that they came from.
+        exact: whether the floats were compared as the rationals they are.
     """
 
     verdict: Verdict
     reason: str
     statement: str | None
+    compared: str
     error: float
     tolerance: float
     bound: float
     witness: Witness | None
     transport: Transport | None
+    tested: str
     inputs: int
     seed: int
+    exact: bool = False
 
     def __str__(self) -> str:
-        if self.verdict == "undecided":
-            return (
-                f"Undecided: the outputs differ by {self.error:.2g}, between {self.tolerance:.2g}, "
-                f"which rounding explains, and {self.bound:.2g}, which it does not."
-            )
-        comparison = "at most" if self.verdict == "same" else "by"
-        word = "Same function" if self.verdict == "same" else "Different functions"
-        return (
-            f"{word}: {self.reason} (outputs at {self.inputs} random inputs differ {comparison} "
-            f"{self.error:.2g}, tolerance {self.tolerance:.2g})."
+        word = {
+            "same": "Same function",
+            "different": "Different functions",
+            "undecided": "Undecided",
+        }[self.verdict]
+        how = (
+            f"{self.compared}: distance {self.error:.2g}, tolerance {self.tolerance:.2g}, "
+            f"different from {self.bound:.2g} on; {self.tested}"
         )
+        if self.exact:
+            how = f"exact, the floats as they are; {self.tested}"
+        return f"{word}: {self.reason} ({how})."
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
+        """The JSON form; a tolerance beyond all bounds is null."""
         return {
             "verdict": self.verdict,
             "reason": self.reason,
             "statement": self.statement,
-            "error": self.error,
-            "tolerance": self.tolerance,
-            "bound": self.bound,
+            "compared": self.compared,
+            "error": _finite(self.error),
+            "tolerance": _finite(self.tolerance),
+            "bound": _finite(self.bound),
             "witness": None if self.witness is None else self.witness.to_dict(),
             "transport": None if self.transport is None else self.transport.to_dict(),
+            "tested": self.tested,
             "inputs": self.inputs,
             "seed": self.seed,
+            "exact": self.exact,
         }
 
 
-def same_function(first: Weights, second: Weights, *, inputs: int = 8, seed: int = 0) -> Comparison:
+def same_function(
+    first: Weights, second: Weights, *, inputs: int = 64, seed: int = 0, exact: bool = False
+) -> Comparison:
     """Whether two weights have the same function (eq-6).
 
-    The architectures may differ in ranks, inner widths, heads and factors of values; what the
-    functions take and give, and the kind of attention, must agree.
+    The architectures may differ in ranks, inner widths, heads, factors of values and temperature;
+    what the functions take and give, and the kind of attention, must agree.
 
     Args:
         first: weights W.
         second: weights W'.
-        inputs: the number of random inputs to compare at.
+        inputs: the number of random inputs to compare outputs at.
         seed: where they come from.
+        exact: take the floats as the rationals they are, so that weights that are the same up to
+            rounding only are different.
     """
     _check_comparable(first, second)
-    unit = unit_roundoff(first, second)
-    W, W_new = in_float64(first), in_float64(second)
-    X = well_scaled(W, random_inputs(W.architecture, inputs, seed))
-    Y, Y_new = outputs(W, X), outputs(W_new, X)
-    if not (np.isfinite(Y).all() and np.isfinite(Y_new).all()):
-        raise ArgumentError(
-            "outputs of the networks overflow float64 at inputs of ordinary size; scale the "
-            "weights down"
-        )
-    allowed = (_STORAGE * unit + _ARITHMETIC * np.finfo(np.float64).eps) * (
-        rounding_effect(W, X, seed) + rounding_effect(W_new, X, seed)
-    )
-    differences = np.linalg.norm(Y - Y_new, axis=(1, 2))
-    sizes = np.maximum(np.linalg.norm(Y, axis=(1, 2)), np.linalg.norm(Y_new, axis=(1, 2)))
-    verdict, worst = _judge(differences, allowed)
-    if verdict == "same" and (sizes > 0).any() and (sizes <= allowed).all():
-        verdict = _below_rounding(W, W_new)
-    size = sizes[worst] or 1.0
-    tolerance = float(allowed[worst] / size)
-    witness = None if verdict == "same" else Witness(X[worst], Y[worst], Y_new[worst])
-    carried = (
-        transport(first, second)
-        if verdict == "same" and W.architecture == W_new.architecture
-        else None
-    )
-    zero = bool((sizes <= allowed).all())
-    reason = _explain(verdict, W, W_new, zero, carried, tolerance)
+    for weights in (first, second):
+        in_float64(weights)  # refuses entries that are not finite
+    if exact:
+        from neuromanifold.fibers.same_exact import compare_exactly
+
+        return compare_exactly(first, second, inputs=inputs, seed=seed)
+    units = common_units(first, second)
+    X = random_inputs((first.architecture, second.architecture), inputs, seed)
+    whole = first.architecture.skip != second.architecture.skip
+    at = [outputs(scaled, X, seed, whole=whole) for scaled in units]
+    compared = output_difference(*at)
+    evidence = gather(first, second, units)
+    worst = compared.telling
+    seen_to_differ = bool(compared.differences[worst] > compared.bounds[worst])
+    found, forward = None, True
+    if evidence.differ is None and not seen_to_differ:
+        found, forward = _carried(first, second, also_back=evidence.equal is None)
+    verdict, reason, statement = _decide(first, second, evidence, compared, found)
+    witness = None
+    if verdict != "same" and seen_to_differ:
+        s = units[0].input
+        shown = [
+            _shown(part.values[worst], int(part.exponents[worst]), X[worst], s, w, whole=whole)
+            for part, w in zip(at, (first, second), strict=True)
+        ]
+        witness = Witness(np.ldexp(X[worst], s), *shown)
+    about, error, tolerance = _measure(verdict, evidence, compared, found)
     return Comparison(
         verdict=verdict,
-        reason=reason.text,
-        statement=reason.statement,
-        error=float(differences[worst] / size),
+        reason=reason,
+        statement=statement,
+        compared=about,
+        error=error,
         tolerance=tolerance,
         bound=UNDECIDED_FACTOR * tolerance,
         witness=witness,
-        transport=carried if carried is not None and carried.found else None,
+        transport=found if verdict == "same" and found and forward else None,
+        tested=_tested(first, inputs, seed),
         inputs=inputs,
         seed=seed,
     )
 
 
-def _judge(
-    differences: Float[np.ndarray, " n"], allowed: Float[np.ndarray, " n"]
-) -> tuple[Verdict, int]:
-    """The verdict, and the input that tells most; exact equality needs no tolerance."""
-    tiny = np.finfo(np.float64).tiny
-    ratios = np.where(differences == 0, 0.0, differences / np.maximum(allowed, tiny))
-    worst = int(np.argmax(ratios))
-    if ratios[worst] <= 1:
-        return "same", worst
-    return ("undecided" if ratios[worst] <= UNDECIDED_FACTOR else "different"), worst
+def _carried(
+    first: Weights, second: Weights, *, also_back: bool
+) -> tuple[Transport | None, bool]:
+    """The symmetry between the weights, None if none was found, and whether it goes forward.
 
-
-def _below_rounding(W: Weights, W_new: Weights) -> Verdict:
-    """The verdict when all outputs are smaller than what rounding the weights explains.
-
-    Then only the ranks can tell: `same` when both functions are zero for a reason (a factor of rank
-    zero, or a skew form that meets parallel tokens), else `undecided`.
+    The search starts from the first weights; if it fails, it starts from the second when that is
+    still needed, since what one end hides in rounding the other may show.
     """
-    zero = all(
-        any(one.rank == 0 for one in found.spectra) or any(found.facts.skew_forms or ())
-        for found in map(facts_of, (W, W_new))
-    )
-    return "same" if zero else "undecided"
+    first, second = _at_one_temperature(first, second)
+    if first.architecture != second.architecture:
+        return None, True
+    found = transport(first, second)
+    if found.found or not also_back:
+        return (found if found.found else None), True
+    back = transport(second, first)
+    return (back if back.found else None), False
 
 
-def _explain(
-    verdict: Verdict,
-    W: Weights,
-    W_new: Weights,
-    zero: bool,
-    carried: Transport | None,
-    tolerance: float,
-) -> Reason:
-    """Why the functions are the same, or what differs."""
-    if verdict == "different":
-        return Reason(None, f"what differs is {difference(W, W_new)}")
-    if verdict == "undecided":
-        return Reason(None, "the difference is near what rounding explains")
-    if zero:
-        statement = "thm-3.2" if W.architecture.attention == "lightning" else "thm-3.9"
-        return Reason(statement, "both functions are zero")
-    if carried is not None and carried.found:
-        statement = "eq-9" if W.architecture.depth > 1 else "lemma-3.1"
-        return Reason(statement, "a symmetry carries one to the other")
-    return find_reason(W, W_new, max(_ALIGNED, 10 * tolerance))
+def _decide(
+    first: Weights,
+    second: Weights,
+    evidence: Evidence,
+    compared: OutputDifference,
+    found: Transport | None,
+) -> tuple[Verdict, str, str | None]:
+    """The verdict with its reason and statement, in the order of the module's docstring."""
+    worst = compared.telling
+    seen_to_differ = compared.differences[worst] > compared.bounds[worst]
+    if evidence.differ is not None:
+        if evidence.equal is not None:
+            return "undecided", "the invariants contradict one another", None
+        where = "" if seen_to_differ else ", though no input was found at which float64 shows it"
+        return "different", f"{evidence.differ}{where}", evidence.statement
+    if seen_to_differ:
+        if evidence.equal is not None:
+            return "undecided", "the invariants agree and the outputs differ", None
+        return "different", evidence.largest or "the outputs at the witness differ", None
+    telling = compared.bounds <= UNDECIDED_FACTOR * LARGEST_TOLERANCE * compared.sizes
+    if found is not None and evidence.near and (bool(telling.any()) or evidence.compared):
+        statement = "eq-9" if first.architecture.depth > 1 else "lemma-3.1"
+        return "same", "a symmetry carries one to the other", statement
+    if evidence.equal is not None:
+        return "same", evidence.equal.text, evidence.equal.statement
+    reason = exactly_equal(first, second)
+    if reason is not None:
+        return "same", reason.text, reason.statement
+    return "undecided", evidence.doubt, None
+
+
+def _measure(
+    verdict: Verdict, evidence: Evidence, compared: OutputDifference, found: Transport | None
+) -> tuple[str, float, float]:
+    """What the numbers of the answer are about, the distance, and the tolerance."""
+    if evidence.compared and (verdict != "different" or evidence.differ is not None):
+        worst = max(evidence.compared, key=lambda one: one.ratio)
+        if verdict == "different":
+            worst = max((one for one in evidence.compared if one.differ), key=lambda one: one.ratio)
+        if found is None or verdict == "different" or worst.agree:
+            return worst.name, worst.distance, worst.tolerance
+    if verdict == "same" and found is not None:
+        return "weights", found.residual, found.tolerance
+    at = compared.telling
+    size = compared.sizes[at] or 1.0
+    error = compared.differences[at] / size
+    return "outputs", float(error), float(compared.bounds[at] / size / UNDECIDED_FACTOR)
+
+
+def _shown(
+    values: np.ndarray, exponent: int, X: np.ndarray, s: int, weights: Weights, *, whole: bool
+) -> Float[np.ndarray, "d_l t"]:
+    """An output in the units of the user, with the input that a residual skip adds."""
+    with np.errstate(over="ignore", under="ignore"):
+        Y = np.ldexp(values, exponent)
+        added = weights.architecture.skip == "residual" and not whole
+        return Y + np.ldexp(X, s) if added else Y
+
+
+def _tested(weights: Weights, inputs: int, seed: int) -> str:
+    kind = "of one size"
+    if not (weights.architecture.attention == "lightning" and weights.architecture.skip == "none"):
+        kind = "from 1/8 to 16 times the size at which the first layer has scores of size one"
+    return f"outputs at {inputs} random inputs, {kind}, seed {seed}"
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _at_one_temperature(first: Weights, second: Weights) -> tuple[Weights, Weights]:
+    """Both weights with the first one's temperature, the keys of the second scaled to fit."""
+    one, other = first.architecture, second.architecture
+    if one.temperature == other.temperature:
+        return first, second
+    ratio = one.temperature / other.temperature
+    layers = []
+    for layer in second.layers:
+        tensors = {name: np.asarray(T) for name, T in layer.tensors().items()}
+        dtype = tensors["key"].dtype
+        layers.append(tensors | {"key": (tensors["key"] * ratio).astype(dtype)})
+    return first, Weights.from_tensors(replace(other, temperature=one.temperature), layers)
 
 
 def _check_comparable(first: Weights, second: Weights) -> None:

@@ -1,14 +1,18 @@
 """The dimension of a fiber at given weights, between what is proved from below and from above.
 
-The orbit of the symmetry groups lies in the fiber: the rank of their generators is a lower bound.
-The fiber's tangent vectors lie in the kernel of the differential of W ↦ φ_W: parameters less its
-rank is an upper bound, and it is reached where that rank is as large as it gets near W, since the
-fiber is then a manifold of that dimension (constant rank).
+From below: the orbit of the symmetry groups lies in the fiber, and where a softmax layer collapses
+all tokens (softmax-fibers) so do all changes of the queries and keys behind it. The rank of these
+tangent vectors is a lower bound. From above: the fiber's tangent vectors lie in the kernel of the
+differential of W ↦ φ_W, so parameters less its rank is an upper bound; it is reached where that
+rank is as large as it gets near W (constant rank).
 
-There are two ranks at given weights. The exact one belongs to the floats as they are, and is proved
-over a prime field (field-rank). The one to within rounding belongs to the point they stand for:
-h kᵀ, written in floats, has rank one only to within rounding. What is special about weights is
-decided to within rounding everywhere in this package, so the bounds are too.
+Both ranks are those of the floats as they are, over a prime field: a rank mod p is at most the rank
+over the rationals, so neither bound can be crossed by the other (field-rank). For one softmax head
+without skip and mask the kernel is that of W ↦ (M_1, …, M_j, L), M_j the first collapsing form, and
+needs no exponentials. Where the weights stand for a special point that floats do not hold (see
+`fibers.facts`), the ranks are those up to rounding, if their singular values have a gap.
+
+The zero function of one lightning layer is settled by thm-3.2: its fiber is {A = 0} ∪ {V = 0}.
 """
 
 from dataclasses import dataclass
@@ -18,18 +22,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from neuromanifold.algebra.linear import FloatingPoint
-from neuromanifold.certificates.exact import certify
-from neuromanifold.fibers.normal_form.factors import numeric_rank
+from neuromanifold.algebra.linear import FloatingPoint, Modular
+from neuromanifold.algebra.modular import over_prime_field
+from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.algebra.rank import rank
+from neuromanifold.certificates.exact import certify, given_residues
+from neuromanifold.certificates.numeric import clear_rank, numeric_jacobian, unit_rows
+from neuromanifold.fibers.rationals import Dyadic
 from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.networks.attention import attention
-from neuromanifold.networks.probe import random_inputs, well_scaled
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.virtual import virtual_weights
+from neuromanifold.networks.weights import Weights, unflatten
 from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.families import families_of
-
-_MORE_ROWS = 8
-_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,9 @@ class FiberDimension:
     """The dimension of a fiber at one of its points.
 
     Attributes:
-        lower: the dimension of the orbit of the symmetry groups.
+        lower: the dimension of what is known to lie in the fiber.
         upper: the parameters less the local rank.
-        local_rank: the rank of the differential of W ↦ φ_W at the weights, to within rounding.
+        local_rank: the rank of the differential of W ↦ φ_W that counts.
         exact_rank: its rank at the floats as they are, proved from below; None when the
             exponentials of a softmax network are not independent at these weights.
         generic: the dimension of generic fibers, None where no formula is known.
@@ -65,7 +69,7 @@ class FiberDimension:
         generic = "not known" if self.generic is None else f"{self.generic}"
         apart = ""
         if self.exact_rank not in (None, self.local_rank):
-            apart = f"; to within rounding: at the floats as they are the rank is {self.exact_rank}"
+            apart = f"; up to rounding: at the floats as they are the rank is {self.exact_rank}"
         return f"dimension {here} (generic fibers: {generic}{apart})"
 
     def to_dict(self) -> dict[str, object]:
@@ -81,61 +85,142 @@ class FiberDimension:
         }
 
 
-def fiber_dimension(weights: Weights) -> FiberDimension:
-    """The dimension of the fiber at `weights`, float64."""
+def fiber_dimension(
+    weights: Weights,
+    *,
+    free_from: int | None = None,
+    seen_forms: int | None = None,
+    up_to_rounding: bool = False,
+    settled: int | None = None,
+) -> FiberDimension:
+    """The dimension of the fiber at `weights`.
+
+    Args:
+        weights: the point.
+        free_from: the first layer, counted from 0, whose queries and keys are not seen.
+        seen_forms: the differential of (M_1, …, M_j, L) with this j is that of the function;
+            None where that of the function itself is to be taken.
+        up_to_rounding: whether the weights stand for a special point.
+        settled: the dimension where a theorem gives it.
+    """
     architecture = weights.architecture
-    rank = _numeric_local_rank(weights)
-    certificate = certify(architecture, weights=weights)
+    parameters = architecture.parameters
+    field = PrimeField()
+    free = _free_columns(weights, free_from)
+    lower, orbits = _orbits(weights, field, free)
+    exact = _exact_rank(weights, field, seen_forms)
+    local = exact if exact is not None else 0
+    if up_to_rounding:
+        near = _numeric_ranks(weights, free)
+        if near is not None:
+            lower, local = near
+    if settled is not None:
+        lower, local = settled, parameters - settled
     expected = dimension_formula(architecture).dimension
-    orbits: dict[str, int] = {}
-    rows = [np.zeros((0, architecture.parameters))]
-    network = attention_network(architecture)
-    for family in families_of(network):
-        if not family.is_group:
-            continue
-        blocks = family.generators(named(weights), FloatingPoint())
-        own = [network.dense(block) for block in blocks]
-        orbits[family.name] = _rank(np.concatenate([rows[0], *own]))
-        rows += own
     return FiberDimension(
-        lower=_rank(np.concatenate(rows)),
-        upper=architecture.parameters - rank,
-        local_rank=rank,
-        exact_rank=certificate.rank if certificate.lower_is_proved else None,
-        generic=None if expected is None else architecture.parameters - expected,
+        lower=lower,
+        upper=parameters - local,
+        local_rank=local,
+        exact_rank=exact,
+        generic=None if expected is None else parameters - expected,
         orbits=orbits,
     )
 
 
-def _rank(rows: Float[np.ndarray, "m n"]) -> int:
-    """The numeric rank of tangent vectors, each scaled to length 1."""
-    sizes = np.linalg.norm(rows, axis=1)
-    rows = rows[sizes > 0] / sizes[sizes > 0, None]
-    return numeric_rank(np.linalg.svd(rows, compute_uv=False), _TOLERANCE) if len(rows) else 0
+def zero_layer_dimension(weights: Weights, rank_A: int, rank_V: int) -> int:
+    """The dimension of {A = 0} ∪ {V = 0} at weights of one layer and head on it (thm-3.2).
+
+    {(B, C) : Bᵀ C = 0} for a × m and a × n matrices falls into the pieces rank B = r, each of
+    dimension r (a + m − r) + n (a − r); a point lies in the closure of those with rank B₀ ≤ r and
+    r ≤ a − rank C₀.
+    """
+    layer = weights.layers[0]
+    K, Q, V = (np.asarray(x[0]) for x in (layer.key, layer.query, layer.value))
+    O = None if layer.output is None else np.asarray(layer.output[0])
+    values = V.size + (0 if O is None else O.size)
+    found = []
+    if rank_A == 0:
+        found.append(_annihilating(K, Q) + values)
+    if rank_V == 0:
+        found.append(K.size + Q.size + (0 if O is None else _annihilating(O.T, V)))
+    return max(found)
 
 
-def _numeric_local_rank(weights: Weights) -> int:
-    """The rank of the Jacobian in float64: one random cotangent at each of many random inputs."""
+def _annihilating(B: Float[np.ndarray, "a m"], C: Float[np.ndarray, "a n"]) -> int:
+    """The dimension of {Bᵀ C = 0} at a point of it, with exact ranks."""
+    (a, m), n = B.shape, C.shape[1]
+    low, high = Dyadic.of(B).rank, min(m, a - Dyadic.of(C).rank)
+    return max(r * (a + m - r) + n * (a - r) for r in range(low, high + 1))
+
+
+def _free_columns(weights: Weights, free_from: int | None) -> np.ndarray:
+    """Which entries of the flattened weights are queries and keys that are not seen."""
+    if free_from is None:
+        return np.zeros(weights.architecture.parameters, dtype=bool)
+    marks = []
+    for i, shapes in enumerate(weights.architecture.shapes):
+        for name, shape in shapes.items():
+            unseen = i >= free_from and name in ("query", "key")
+            marks.append(np.full(int(np.prod(shape)), unseen))
+    return np.concatenate(marks)
+
+
+def _orbits(
+    weights: Weights, field: PrimeField, free: np.ndarray
+) -> tuple[int, dict[str, int]]:
+    """The rank of all that lies in the fiber, and that of each family, mod p."""
     architecture = weights.architecture
-    count = architecture.parameters + _MORE_ROWS
-    inputs = well_scaled(weights, random_inputs(architecture, count, 0))
-    shape = (count, architecture.widths[-1], architecture.tokens)
-    cotangents = np.random.default_rng(1).standard_normal(shape)
-    with jax.enable_x64(True):
-        rows = np.asarray(_cotangent_rows(weights, inputs, cotangents))
-    return _rank(rows)
+    network = attention_network(architecture)
+    residues = network.assemble(given_residues(network, weights, field))
+    orbits: dict[str, int] = {}
+    rows = [np.zeros((0, architecture.parameters))]
+    for family in families_of(network):
+        if not family.is_group:
+            continue
+        own = [network.dense(block) for block in family.generators(residues, Modular(field))]
+        orbits[family.name] = rank(np.concatenate([rows[0], *own]), field)
+        rows += own
+    together = np.concatenate(rows)[:, ~free]
+    return int(free.sum()) + rank(np.ascontiguousarray(together), field), orbits
 
 
-@jax.jit
-def _cotangent_rows(
-    weights: Weights, inputs: Float[Array, "n d t"], cotangents: Float[Array, "n d_l t"]
-) -> Float[Array, "n parameters"]:
-    """uᵀ J at every input X with its cotangent u, flattened like weights."""
+def _exact_rank(weights: Weights, field: PrimeField, seen_forms: int | None) -> int | None:
+    """The rank of the differential at the floats as they are, mod p; None if it is not proved."""
+    architecture = weights.architecture
+    if seen_forms is None:
+        certificate = certify(architecture, weights=weights, prime=field.modulus)
+        return certificate.rank if certificate.lower_is_proved else None
 
-    def row(X: Float[Array, "d t"], u: Float[Array, "d_l t"]) -> Float[Array, " parameters"]:
-        def value(W: Weights) -> Float[Array, ""]:
-            return jnp.vdot(u, attention(W, X))
+    def seen(W: Weights) -> Float[Array, " entries"]:
+        virtual = virtual_weights(W)
+        return jnp.concatenate(
+            [jnp.ravel(B) for B in (*virtual.forms[:seen_forms], virtual.linear)]
+        )
 
-        return jnp.concatenate(list(map(jnp.ravel, jax.tree.leaves(jax.grad(value)(weights)))))
+    network = attention_network(architecture)
+    residues = unflatten(architecture, given_residues(network, weights, field))
+    leaves = jax.tree.leaves(over_prime_field(jax.jacrev(seen), residues)(field, residues))
+    rows = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+    return rank(np.ascontiguousarray(rows), field)
 
-    return jax.vmap(row)(inputs, cotangents)
+
+def _numeric_ranks(weights: Weights, free: np.ndarray) -> tuple[int, int] | None:
+    """Lower bound and local rank up to rounding; None where a spectrum has no clear gap."""
+    architecture = weights.architecture
+    rows = [np.zeros((0, architecture.parameters))]
+    network = attention_network(architecture)
+    for family in families_of(network):
+        if family.is_group:
+            blocks = family.generators(named(weights), FloatingPoint())
+            rows += [network.dense(block) for block in blocks]
+    orbit = _clear_rank(np.concatenate(rows)[:, ~free])
+    local = _clear_rank(numeric_jacobian(network, named(weights), scaled=True))
+    if orbit is None or local is None:
+        return None
+    lower = int(free.sum()) + orbit
+    return (lower, local) if lower + local <= architecture.parameters else None
+
+
+def _clear_rank(rows: Float[np.ndarray, "m n"]) -> int | None:
+    """The numeric rank of rows made of length one; None where there is no clear gap."""
+    return clear_rank(np.linalg.svd(unit_rows(rows), compute_uv=False)) if rows.size else 0

@@ -10,6 +10,8 @@ lightning and softmax, with and without a mask, and for the inner skip with Z_i 
 """
 
 import itertools
+from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -50,13 +52,23 @@ def virtual_weights(weights: Weights) -> VirtualWeights:
         raise NotCoveredError(
             f"virtual weights exist for one head without a residual skip; got {architecture.name}"
         )
-    linear: Numeric = np.eye(architecture.widths[0])
-    forms: list[Numeric] = []
-    for i, layer in enumerate(weights.layers):
-        A, V = layer.attention_matrices()[0], layer.value_maps()[0]
-        forms.append(A if i == 0 else linear.T @ A @ linear)
-        linear = V if i == 0 else V @ linear
+    forms, linear = virtual_forms(
+        [layer.attention_matrices()[0] for layer in weights.layers],
+        [layer.value_maps()[0] for layer in weights.layers],
+    )
     return VirtualWeights(tuple(forms), linear, architecture)
+
+
+def virtual_forms(scores: Sequence[Any], values: Sequence[Any]) -> tuple[list[Any], Any]:
+    """M_1, …, M_l and L from A_1, …, A_l and V_1, …, V_l: arrays, or exact matrices (eq-8).
+
+    All that is asked of a matrix is its product `@` and its transpose `T`.
+    """
+    forms, linear = [scores[0]], values[0]
+    for A, V in zip(scores[1:], values[1:], strict=True):
+        forms.append(linear.T @ A @ linear)
+        linear = V @ linear
+    return forms, linear
 
 
 def evaluate_virtual(virtual: VirtualWeights, X: Tokens) -> Float[Numeric, "d_l t"]:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.fibers.normal_form.comparable import in_float64
-from neuromanifold.fibers.normal_form.factors import RANK_TOLERANCE
+from neuromanifold.fibers.normal_form.factors import ROUNDED_ZERO
 from neuromanifold.fibers.normal_form.frame import closest_rotation
 from neuromanifold.networks.weights import Weights, replace_layers
 
@@ -70,7 +70,7 @@ def _groups(values: Float[np.ndarray, " n"]) -> tuple[int, ...]:
     """The sizes of the groups of equal values among those that are not zero."""
     sizes: list[int] = []
     for k, value in enumerate(values):
-        if value <= RANK_TOLERANCE * values[0] or value == 0:
+        if value <= ROUNDED_ZERO * values[0] or value == 0:
             break
         if k and values[k - 1] - value <= REPEATED * values[0]:
             sizes[-1] += 1

@@ -12,18 +12,26 @@ Layer by layer, in coordinates of the layer's input that earlier layers have fix
 4. key-query and value-output (lemma-3.1): balanced factors.
 
 A head with A_h = 0 contributes nothing where scaling holds, so its V_h is set to zero.
+
+All this happens in units (`fibers.units`), in which coordinates between layers have one size. What
+counts as zero there is what rounding leaves of a zero: sums of n products are off by about n units
+of rounding. The result is compared with the weights it came from, invariant by invariant or output
+by output (`fibers.deviation`): the answer carries the distance, and is `undecided` where it is not
+explained by rounding, or where rounding explains too much.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from neuromanifold.architecture import Architecture
+from neuromanifold.fibers.deviation import Deviation, deviation
 from neuromanifold.fibers.normal_form.balanced import balanced_factors
 from neuromanifold.fibers.normal_form.comparable import in_float64
-from neuromanifold.fibers.normal_form.factors import RANK_TOLERANCE, numeric_rank
+from neuromanifold.fibers.normal_form.factors import ROUNDED_ZERO, numeric_rank
 from neuromanifold.fibers.normal_form.frame import closest_rotation, closest_to_frame
+from neuromanifold.fibers.units import in_units
 from neuromanifold.networks.weights import Layer, Weights
 from neuromanifold.symmetry.group_element import parts_of
 
@@ -40,20 +48,38 @@ class CanonicalForm:
     Attributes:
         weights: the representative, float64.
         remarks: repeated and zero singular values, unused coordinates, idle or tied heads.
+        deviation: how far its function is from that of the weights it came from.
+        gap: the smallest factor between a singular value that was kept and one that was dropped;
+            None where none was dropped.
     """
 
     weights: Weights
     remarks: tuple[str, ...]
+    deviation: Deviation
+    gap: float | None
+
+    @property
+    def verdict(self) -> Literal["numerical", "undecided"]:
+        """`undecided` where rounding does not explain the deviation, or would explain any."""
+        return "numerical" if self.deviation.explained else "undecided"
 
     def __str__(self) -> str:
         special = "; ".join(self.remarks) or "nothing special"
-        return f"Normal form of weights of {self.weights.architecture.name} ({special})."
+        gap = "no singular value dropped" if self.gap is None else f"gap {self.gap:.1e}"
+        name = self.weights.architecture.name
+        if self.verdict == "undecided":
+            return f"Undecided: no normal form of these weights of {name} is sure ({self.deviation}; {gap})."
+        return f"Normal form of weights of {name} ({special}; {self.deviation}; {gap})."
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form, without the weights: they go to a file of their own."""
         return {
             "architecture": self.weights.architecture.to_dict(),
             "remarks": list(self.remarks),
+            "verdict": self.verdict,
+            "distance": self.deviation.distance,
+            "tolerance": self.deviation.tolerance,
+            "gap": self.gap,
         }
 
 
@@ -73,10 +99,13 @@ def canonical_form(weights: Weights) -> CanonicalForm:
     groups (head mixing excepted).
     """
     architecture = weights.architecture
+    exact = in_float64(weights)  # rounding to a shorter dtype is no excuse for the form's own error
+    scaled = in_units(exact)
     remarks: list[str] = []
+    gaps: list[float] = []
     layers = []
     coordinates = np.eye(architecture.widths[0])
-    for i, layer in enumerate(in_float64(weights).layers):
+    for i, layer in enumerate(scaled.weights.layers):
         heads = _Heads(
             np.asarray(layer.key) @ coordinates,
             np.asarray(layer.query) @ coordinates,
@@ -85,9 +114,14 @@ def canonical_form(weights: Weights) -> CanonicalForm:
         if "scaling" in parts_of(architecture):
             heads = _scaled(heads, i, remarks)
         heads = _ordered(heads, i, remarks)
-        V, coordinates = _output_coordinates(heads.V, i, architecture, remarks)
+        V = heads.V
+        if i + 1 < architecture.depth and architecture.skip != "residual":
+            V, coordinates = _output_coordinates(heads.V, i, remarks, gaps)
+        elif architecture.skip != "residual":
+            V = np.ldexp(V, scaled.output)
         layers.append(_factored(_Heads(heads.K, heads.Q, V), layer, i, remarks))
-    return CanonicalForm(Weights.from_tensors(architecture, layers), tuple(remarks))
+    form = Weights.from_tensors(architecture, layers)
+    return CanonicalForm(form, tuple(remarks), deviation(exact, form), min(gaps, default=None))
 
 
 def _scaled(heads: _Heads, i: int, remarks: list[str]) -> _Heads:
@@ -96,7 +130,7 @@ def _scaled(heads: _Heads, i: int, remarks: list[str]) -> _Heads:
     for h in range(len(Q)):
         A = heads.K[h].T @ Q[h]
         size = float(np.linalg.norm(A))
-        if size <= RANK_TOLERANCE * np.linalg.norm(heads.K[h]) * np.linalg.norm(Q[h]):
+        if size <= ROUNDED_ZERO * np.linalg.norm(heads.K[h]) * np.linalg.norm(Q[h]):
             remarks.append(f"layer {i} head {h}: A = 0, so the head is idle")
             Q[h], V[h] = 0.0, 0.0
             continue
@@ -110,7 +144,7 @@ def _ordered(heads: _Heads, i: int, remarks: list[str]) -> _Heads:
     if len(heads.V) == 1:
         return heads
     stacked = np.hstack(list(heads.V))
-    pseudo = np.linalg.pinv(stacked, rcond=RANK_TOLERANCE) @ stacked
+    pseudo = np.linalg.pinv(stacked, rcond=ROUNDED_ZERO) @ stacked
     blocks = np.split(np.arange(pseudo.shape[0]), len(heads.V))
     keys = []
     for h, at in enumerate(blocks):
@@ -126,7 +160,7 @@ def _ordered(heads: _Heads, i: int, remarks: list[str]) -> _Heads:
 
 
 def _output_coordinates(
-    V: Stack, i: int, architecture: Architecture, remarks: list[str]
+    V: Stack, i: int, remarks: list[str], gaps: list[float]
 ) -> tuple[Stack, Float[np.ndarray, "d d"]]:
     """The value maps in the output's new coordinates, and the matrix that undoes them (eq-9).
 
@@ -134,11 +168,11 @@ def _output_coordinates(
     rows, the next layer reads through C^{-1} = (V_1 … V_H) Nᵀ, padded with zero columns.
     """
     d = V.shape[1]
-    if i == architecture.depth - 1 or architecture.skip == "residual":
-        return V, np.eye(d)
     stacked = np.hstack(list(V))
     _, S, Wt = np.linalg.svd(stacked, full_matrices=False)
-    r = numeric_rank(S) if S[0] > 0 else 0
+    r = numeric_rank(S, ROUNDED_ZERO) if S[0] > 0 else 0
+    if 0 < r < len(S) and S[r] > 0:
+        gaps.append(float(S[r - 1] / S[r]))
     N = closest_to_frame(Wt[:r].T).T
     undo = np.zeros((d, d))
     undo[:, :r] = stacked @ N.T

@@ -40,8 +40,12 @@ from neuromanifold.symmetry.group_element import GroupElement, parts_of
 
 Reach = Float[np.ndarray, "d r"]
 
-_SLACK = 256.0
-_ROUNDING, _NEAR = 1e-14, 0.1
+_STORED, _COMPUTED = 4.0, 16.0
+_ROUNDING = 1e-14
+_STEPS = 30
+LARGEST_TOLERANCE = 2.0**-16
+"""A residual above this is not rounding, whatever the condition of the element."""
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,10 @@ class Transport(Displayed):
 
     Attributes:
         element: the group element g.
-        residual: the largest ‖g·W − W'‖ / ‖W'‖ among the tensors.
-        tolerance: the residual that rounding explains: a multiple of the unit roundoff of the
-            weights' dtype times the condition of g, since W' came from a product with g.
+        residual: the largest ‖g·W − W'‖ / ‖W'‖ among the heads of all tensors.
+        tolerance: the residual that rounding explains: a few times the unit roundoff of the
+            weights' dtype, with which W' was stored, and that of float64 times the condition of g,
+            with which W' was computed.
         choices: where g was not unique, and how many parameters were free.
     """
 
@@ -64,7 +69,7 @@ class Transport(Displayed):
     @property
     def found(self) -> bool:
         """Whether g carries the first weights to the second up to rounding."""
-        return self.residual <= self.tolerance
+        return self.residual <= self.tolerance <= LARGEST_TOLERANCE
 
     @property
     def unique(self) -> bool:
@@ -112,7 +117,8 @@ def transport(first: Weights, second: Weights) -> Transport:
     element = _element(W.architecture, alignments, interfaces)
     element, free = _with_factors(element, W, W_new)
     element, residual = _refined(element, W, W_new)
-    tolerance = _SLACK * unit * element.condition
+    computed = _COMPUTED * float(np.finfo(np.float64).eps) * element.condition
+    tolerance = _STORED * unit + computed
     return Transport(element, residual, tolerance, (*choices, *free))
 
 
@@ -225,9 +231,14 @@ def _with_factors(
 def _refined(element: GroupElement, W: Weights, W_new: Weights) -> tuple[GroupElement, float]:
     """The element after steps of `refine`, as long as they halve the residual."""
     residual = _residual(element.act(W), W_new)
-    while _ROUNDING < residual < _NEAR:
-        candidate = refine(element, W, W_new)
-        improved = _residual(candidate.act(W), W_new)
+    for _ in range(_STEPS):
+        if not _ROUNDING < residual < np.inf:
+            break
+        try:
+            candidate = refine(element, W, W_new)
+            improved = _residual(candidate.act(W), W_new)
+        except np.linalg.LinAlgError:
+            break
         if not improved < residual / 2:
             break
         element, residual = candidate, improved
@@ -235,9 +246,11 @@ def _refined(element: GroupElement, W: Weights, W_new: Weights) -> tuple[GroupEl
 
 
 def _residual(moved: Weights, wanted: Weights) -> float:
-    """The largest relative error of a tensor; an error in a tensor that should be 0 is absolute."""
-    errors = []
+    """The largest relative error of a head; where it should be 0 only 0 has none."""
+    worst = 0.0
     for (_, T), (_, T_new) in zip(moved.named_tensors(), wanted.named_tensors(), strict=True):
-        size = float(np.linalg.norm(T_new))
-        errors.append(float(np.linalg.norm(np.asarray(T) - np.asarray(T_new))) / (size or 1.0))
-    return max(errors)
+        errors = np.linalg.norm(np.asarray(T) - np.asarray(T_new), axis=(1, 2))
+        sizes = np.linalg.norm(np.asarray(T_new), axis=(1, 2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            worst = max(worst, float(np.where(errors > 0, errors / sizes, 0.0).max()))
+    return worst

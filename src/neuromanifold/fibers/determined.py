@@ -1,0 +1,150 @@
+"""Which invariants a function determines at given weights, and which it does not see at all.
+
+One softmax head without skip and mask (softmax-fibers). A form M is *collapsing* if M = 0, or if
+there are two tokens and M is skew-symmetric: its layer makes all tokens equal, and later layers
+leave them as they are. If L ≠ 0, two networks have the same function if and only if L and the forms
+up to and including the first collapsing one agree; the forms behind it are not seen. With the
+causal mask or the inner skip and at least three tokens all forms are seen.
+
+One lightning head: thm-3.7 with its hypotheses, up to rescaling. One lightning layer: the table,
+always (prop-a.5).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.fibers.invariants import Invariant, kind_of
+from neuromanifold.fibers.rationals import ExactInvariant
+
+_CLEAR = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class FormFacts:
+    """What is known of a matrix; None where floats cannot tell.
+
+    Attributes:
+        name: of the matrix.
+        zero: whether it is zero.
+        skew: whether it is square and skew-symmetric.
+        rank_two: whether its rank is at least two.
+    """
+
+    name: str
+    zero: bool | None
+    skew: bool | None
+    rank_two: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Determined:
+    """What equal functions share.
+
+    Attributes:
+        seen: the names of the invariants that functions equal to this one must have in common.
+        unseen: the names of those that do not enter the function.
+        statement: the id of the statement that says so.
+    """
+
+    seen: frozenset[str]
+    unseen: frozenset[str]
+    statement: str | None
+
+
+def numeric_facts(found: Invariant) -> FormFacts:
+    """The facts about a float matrix that its noise leaves no doubt about."""
+    M, clear = found.matrix, _CLEAR * found.noise
+    zero = None
+    if found.size > clear:
+        zero = False
+    elif found.size == found.noise == 0:
+        zero = True
+    square = M.ndim == 2 and M.shape[0] == M.shape[1]
+    if not square:
+        return FormFacts(found.name, zero, False, None)
+    skew = False if np.linalg.norm(M + M.T) / 2 > clear else (True if zero else None)
+    second = np.linalg.svd(M, compute_uv=False)[1] if len(M) > 1 else 0.0
+    return FormFacts(found.name, zero, skew, True if second > clear else None)
+
+
+def exact_facts(found: ExactInvariant) -> FormFacts:
+    """The facts about an exact matrix."""
+    value = found.value
+    square = value.integers.ndim == 2 and value.integers.shape[0] == value.integers.shape[1]
+    if not square:
+        return FormFacts(found.name, value.is_zero, False, None)
+    return FormFacts(found.name, value.is_zero, value.is_skew, value.rank >= 2)
+
+
+def determined(architecture: Architecture, facts: Sequence[FormFacts]) -> Determined:
+    """What the function determines at weights with these facts, by the theorems above."""
+    names = frozenset(fact.name for fact in facts)
+    *forms, linear = facts
+    if kind_of(architecture) == "table of products":
+        return Determined(names, frozenset(), "prop-a.5")
+    if architecture.attention == "softmax":
+        return _softmax(architecture, forms, linear)
+    if linear.zero or any(form.zero for form in forms):
+        return Determined(frozenset(), names, "thm-3.2")
+    applies = (
+        architecture.skip == architecture.mask == "none"
+        and architecture.tokens >= 3
+        and linear.zero is False
+        and all(form.rank_two for form in forms)
+        and all(form.skew is False for form in forms[1:])
+    )
+    return Determined(names if applies else frozenset(), frozenset(), "thm-3.7")
+
+
+def _softmax(
+    architecture: Architecture, forms: list[FormFacts], linear: FormFacts
+) -> Determined:
+    """L always; forms as far as tokens can differ (thm-3.9, softmax-fibers)."""
+    all_forms = frozenset(form.name for form in forms)
+    only_linear = frozenset((linear.name,))
+    if architecture.tokens == 1:
+        return Determined(only_linear, all_forms, "softmax-one-token")
+    if linear.zero:
+        return Determined(only_linear, all_forms, "thm-3.9")
+    if linear.zero is None:
+        return Determined(only_linear, frozenset(), None)
+    if architecture.depth == 1:
+        return Determined(all_forms | only_linear, frozenset(), "thm-3.9")
+    if architecture.skip == architecture.mask == "none":
+        return _until_collapse(architecture, forms, only_linear)
+    alone = architecture.skip == "none" or architecture.mask == "none"
+    every = architecture.tokens >= 3 or (
+        architecture.skip == "none" and all(form.skew is False for form in forms[:-1])
+    )
+    seen = all_forms | only_linear if alone and every else only_linear
+    kind = "softmax-inner-fibers" if architecture.skip == "inner" else "softmax-causal-fibers"
+    return Determined(seen, frozenset(), kind)
+
+
+def _until_collapse(
+    architecture: Architecture, forms: list[FormFacts], only_linear: frozenset[str]
+) -> Determined:
+    """The forms up to the first collapsing one; behind one that may collapse nothing is said."""
+    for i, form in enumerate(forms):
+        collapsing = form.zero
+        if architecture.tokens == 2:
+            collapsing = form.skew
+        if collapsing is False:
+            continue
+        seen = only_linear | {one.name for one in forms[: i + 1]}
+        behind = frozenset(one.name for one in forms[i + 1 :])
+        return Determined(seen, behind if collapsing else frozenset(), "softmax-fibers")
+    return Determined(only_linear | {form.name for form in forms}, frozenset(), "softmax-fibers")
+
+
+def together(first: Determined, second: Determined) -> Determined:
+    """What two functions must share to be equal, and what neither of them sees.
+
+    A statement about one of the two is enough for a difference.
+    """
+    unseen = first.unseen & second.unseen
+    statement = first.statement if first.seen else second.statement
+    return Determined((first.seen | second.seen) - unseen, unseen, statement)

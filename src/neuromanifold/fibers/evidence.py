@@ -1,0 +1,305 @@
+"""What the invariants of two weights say about their functions, and the reasons in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, Agreement, agreements
+from neuromanifold.fibers.determined import (
+    Determined,
+    FormFacts,
+    determined,
+    exact_facts,
+    numeric_facts,
+    together,
+)
+from neuromanifold.fibers.invariants import Invariant, invariants, kind_of
+from neuromanifold.fibers.outputs import is_homogeneous
+from neuromanifold.fibers.rationals import ExactInvariant, exact_invariants, multiply_to_one
+from neuromanifold.fibers.units import InUnits
+from neuromanifold.networks.weights import Weights
+
+FACTOR = "the size"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why two functions are the same.
+
+    Attributes:
+        statement: the id of the statement that makes them so.
+        text: the reason in words.
+    """
+
+    statement: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the invariants say.
+
+    Attributes:
+        compared: the distances of the invariants that count; none where a network has none.
+        differ: what the function determines and rounding cannot explain, in words.
+        statement: the id of the statement that says that it is determined.
+        equal: why the functions are the same, if the invariants say so.
+        near: whether no direction is further off than is well below its size.
+        largest: which invariant differs most, in words; None where there are none.
+        doubt: why nothing follows, in words.
+    """
+
+    compared: tuple[Agreement, ...] = ()
+    differ: str | None = None
+    statement: str | None = None
+    equal: Reason | None = None
+    near: bool = True
+    largest: str | None = None
+    doubt: str = "the outputs agree up to rounding, and nothing known here makes the functions equal"
+
+
+def comparable_invariants(first: Architecture, second: Architecture) -> bool:
+    """Whether both networks have invariants, and those of one kind."""
+    kinds = kind_of(first), kind_of(second)
+    return kinds[0] is not None and (kinds[0], first.depth, first.skip) == (
+        kinds[1],
+        second.depth,
+        second.skip,
+    )
+
+
+def gather(first: Weights, second: Weights, units: tuple[InUnits, InUnits]) -> Evidence:
+    """The evidence of the invariants of two weights, each given in units too."""
+    architecture = first.architecture
+    if not comparable_invariants(architecture, second.architecture):
+        return Evidence()
+    found = [invariants(scaled) for scaled in units]
+    facts = [weight_facts(w, own) for w, own in zip((first, second), found, strict=True)]
+    shared = together(*(determined(architecture, own) for own in facts))
+    if all(is_zero(architecture, own) for own in facts):
+        return Evidence(equal=_zero_reason(architecture))
+    every = agreements(*found, scale_free=is_scale_free(architecture))
+    compared = tuple(one for one in every if one.name not in shared.unseen)
+    equal = None
+    if all(one.agree for one in compared):
+        equal = equal_reason(first, second, shared.unseen)
+    else:
+        equal = _symmetric_parts(first, second, found)
+    worst = max(compared, key=lambda one: one.ratio)
+    return Evidence(
+        compared=compared,
+        differ=_difference(architecture, compared, shared),
+        statement=shared.statement,
+        equal=equal,
+        near=all(one.distance <= LARGEST_TOLERANCE for one in compared if one.name != FACTOR),
+        largest=_described(architecture, worst),
+        doubt=_doubt(compared),
+    )
+
+
+def is_zero(architecture: Architecture, facts: Sequence[FormFacts]) -> bool:
+    """Whether the function (for a residual skip the update) is exactly zero (thm-3.2, thm-3.9).
+
+    Lightning without skip is zero when L = 0 or some M_i = 0, a factor of every term; a table when
+    it is; the others when L = 0, or V = 0.
+    """
+    if kind_of(architecture) == "table of products":
+        return all(fact.zero for fact in facts)
+    if is_homogeneous(architecture):
+        return any(fact.zero for fact in facts)
+    return bool(facts[-1].zero)
+
+
+def exactly_equal(first: Weights, second: Weights) -> Reason | None:
+    """The reason when the floats as they are have equal invariants; None when they have not."""
+    if first.architecture == second.architecture and all(
+        np.array_equal(T, T_new)
+        for (_, T), (_, T_new) in zip(first.named_tensors(), second.named_tensors(), strict=True)
+    ):
+        return Reason("eq-6", "the weights are equal")
+    architecture = first.architecture
+    if not comparable_invariants(architecture, second.architecture):
+        return None
+    pair = exact_pair(first, second)
+    facts = [[exact_facts(one) for one in own] for own in pair]
+    if all(is_zero(architecture, own) for own in facts):
+        return _zero_reason(architecture)
+    shared = together(*(determined(architecture, own) for own in facts))
+    if equal_invariants(*pair, shared.unseen, scale_free=is_scale_free(architecture)):
+        return equal_reason(first, second, shared.unseen)
+    return None
+
+
+def exact_pair(
+    first: Weights, second: Weights
+) -> tuple[tuple[ExactInvariant, ...], tuple[ExactInvariant, ...]]:
+    """The exact invariants of both, forms times the temperature of the other."""
+    one, other = (Fraction(w.architecture.temperature) for w in (first, second))
+    return exact_invariants(first, other), exact_invariants(second, one)
+
+
+def equal_invariants(
+    first: Sequence[ExactInvariant],
+    second: Sequence[ExactInvariant],
+    unseen: frozenset[str],
+    *,
+    scale_free: bool,
+) -> bool:
+    """Whether all invariants that count are equal, up to rescaling with `scale_free` (eq-13)."""
+    pairs = [
+        (one.value, other.value)
+        for one, other in zip(first, second, strict=True)
+        if one.name not in unseen
+    ]
+    if not scale_free:
+        return all(one.equals(other) for one, other in pairs)
+    factors = [one.factor_to(other) for one, other in pairs]
+    found = [factor for factor in factors if factor is not None]
+    if len(found) < len(factors):
+        return False
+    l = len(found) - 1
+    exponents = [*(3 ** (l - i) for i in range(1, l + 1)), 1]
+    return multiply_to_one(list(zip(found, exponents, strict=True)))
+
+
+def equal_reason(first: Weights, second: Weights, unseen: frozenset[str]) -> Reason:
+    """Why functions with equal invariants are equal, in the words of the statement."""
+    architecture = first.architecture
+    if kind_of(architecture) == "table of products":
+        return _table_reason(first, second)
+    if unseen:
+        behind = f"{', '.join(sorted(unseen))} cannot be seen, and the rest of (M, L) agrees"
+        return Reason("eq-8", behind)
+    if is_scale_free(architecture):
+        return Reason("eq-13", "the virtual weights (M, L) agree up to rescaling")
+    return Reason("eq-8", "the virtual weights (M, L) agree")
+
+
+def is_scale_free(architecture: Architecture) -> bool:
+    """Whether virtual weights count up to rescaling only (eq-13)."""
+    return kind_of(architecture) == "virtual weights" and is_homogeneous(architecture)
+
+
+def _zero_reason(architecture: Architecture) -> Reason:
+    statement = "thm-3.2" if architecture.attention == "lightning" else "thm-3.9"
+    if architecture.skip == "residual":
+        return Reason(statement, "both networks leave their input as it is")
+    return Reason(statement, "both functions are zero")
+
+
+def weight_facts(weights: Weights, found: Sequence[Invariant]) -> list[FormFacts]:
+    """Facts that noise leaves no doubt about, and zeros that are exact."""
+    facts = [numeric_facts(one) for one in found]
+    if any(fact.zero is None or fact.skew is None for fact in facts):
+        exact = map(exact_facts, exact_invariants(weights))
+        facts = [
+            replace(fact, zero=fact.zero or one.zero or fact.zero, skew=_or(fact.skew, one.skew))
+            for fact, one in zip(facts, exact, strict=True)
+        ]
+    return facts
+
+
+def _or(numeric: bool | None, exact: bool | None) -> bool | None:
+    """What floats say; where they cannot tell, only an exact yes counts."""
+    return numeric if numeric is not None else (True if exact else None)
+
+
+def _difference(
+    architecture: Architecture, compared: Sequence[Agreement], shared: Determined
+) -> str | None:
+    """What is determined and differs by most, in words; the factor counts when all forms do."""
+    whole = all(one.name in shared.seen for one in compared if one.name != FACTOR)
+    telling = [
+        one
+        for one in compared
+        if one.differ and (one.name in shared.seen or (one.name == FACTOR and whole))
+    ]
+    if not telling:
+        return None
+    return _described(architecture, max(telling, key=lambda one: one.ratio))
+
+
+def _described(architecture: Architecture, one: Agreement) -> str:
+    kind = "direction of " if is_scale_free(architecture) and one.name != FACTOR else ""
+    return f"what differs is the {kind}{one.name}, by {one.distance:.2g} relative to its size".replace(
+        "the the", "the"
+    )
+
+
+def _doubt(compared: Sequence[Agreement]) -> str:
+    """Why the invariants decide nothing."""
+    worst = max(compared, key=lambda one: one.tolerance)
+    if worst.tolerance > LARGEST_TOLERANCE:
+        return (
+            f"rounding the weights explains a distance of {worst.tolerance:.2g} in {worst.name}, "
+            "which is not well below its size"
+        )
+    unclear = [one for one in compared if not one.agree]
+    if unclear and all(not one.differ for one in unclear):
+        return f"the distance in {unclear[0].name} is near what rounding explains"
+    return "the invariants differ, and no theorem says that the function determines them here"
+
+
+def _symmetric_parts(
+    first: Weights, second: Weights, found: Sequence[Sequence[Invariant]]
+) -> Reason | None:
+    """Where tokens are parallel, forms count through their symmetric parts only (all-widths).
+
+    After a layer whose form has rank one all tokens are parallel; one token is parallel to itself.
+    """
+    architecture = first.architecture
+    if not is_scale_free(architecture) or architecture.mask != "none":
+        return None
+    start = 0
+    if architecture.tokens > 1:
+        ranks = [
+            [one.value.rank for one in own[:-1]] for own in exact_pair(first, second)
+        ]
+        thin = [i for i, pair in enumerate(zip(*ranks, strict=True), start=1) if max(pair) <= 1]
+        if not thin:
+            return None
+        start = thin[0]
+    parts = [
+        [_symmetric(one) if start <= i < len(own) - 1 else one for i, one in enumerate(own)]
+        for own in found
+    ]
+    if not all(one.agree for one in agreements(*parts, scale_free=True)):
+        return None
+    if architecture.tokens == 1:
+        return Reason("one-token", "the symmetric parts of the forms agree up to rescaling")
+    return Reason(
+        "all-widths", "behind a layer of rank one only symmetric parts of forms count: they agree"
+    )
+
+
+def _symmetric(one: Invariant) -> Invariant:
+    return replace(one, matrix=(one.matrix + one.matrix.T) / 2)
+
+
+def _table_reason(first: Weights, second: Weights) -> Reason:
+    """Why tables agree: mixed heads, swapped factors of rank one, or a rescaled pair (A, V)."""
+    architecture = first.architecture
+    if max(architecture.heads, second.architecture.heads) > 1:
+        return Reason("head-mixing", "the heads mix: their sums of products agree")
+    pairs = []
+    for weights in (first, second):
+        layer = weights.layers[0]
+        A = np.asarray(layer.attention_matrices()[0], dtype=np.float64)
+        V = np.asarray(layer.value_maps()[0], dtype=np.float64)
+        pairs.append((A, V))
+    (A, V), (A_new, V_new) = pairs
+    if _parallel(A, A_new) and _parallel(V, V_new):
+        return Reason("eq-13", "the virtual weights (M, L) agree up to rescaling")
+    if architecture.tokens == 1:
+        return Reason("one-token", "the symmetric parts of the forms agree up to rescaling")
+    return Reason("thm-3.2", "A and V have rank one, and their factors k and v are swapped")
+
+
+def _parallel(B: np.ndarray, C: np.ndarray) -> bool:
+    """Whether two matrices have one direction, to a few digits: this explains, it does not decide."""
+    B, C = (M / (np.abs(M).max() or 1.0) for M in (B, C))
+    B, C = (M / (np.linalg.norm(M) or 1.0) for M in (B, C))
+    return bool(min(np.linalg.norm(B - C), np.linalg.norm(B + C)) < 1e-3)

@@ -1,0 +1,189 @@
+"""What statements ask about given weights: ranks of A_i, V_i, M_i and L, and which M_i are skew.
+
+Every rank is known twice. Exactly, over the rationals, for the floats as they are. And up to
+rounding: singular values are compared with the noise that rounding the weights causes in that very
+matrix (`fibers.invariants`). A smaller rank up to rounding is believed when there is a gap of 1000:
+all singular values that count are 1000 times the noise and 1000 times those that do not. Then the
+weights stand for a special point that floats cannot hold exactly, such as h kᵀ of rank one, and its
+rank is the smaller one. Otherwise the exact rank stands; where singular values lie close to the
+noise, the rank up to rounding is undecided, and the answer says so. Nothing is zero up to rounding:
+only exact zeros are.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from neuromanifold.fibers.invariants import Invariant, virtual_invariants
+from neuromanifold.fibers.rationals import Dyadic, ExactInvariant, exact_virtual
+from neuromanifold.fibers.units import in_units
+from neuromanifold.networks.virtual import has_virtual_weights
+from neuromanifold.networks.weights import Weights
+from neuromanifold.statements import Facts
+
+GAP = 1000.0
+"""The factor between singular values that count and those that do not, and between the former and
+the noise, from which on a rank below the exact one is believed."""
+
+Matrix = Float[np.ndarray, "_ _"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """A rank with the evidence for it.
+
+    Attributes:
+        name: which matrix.
+        rank: the rank that counts.
+        exact: the rank of the floats as they are.
+        values: the singular values, in units in which the matrix has ordinary size.
+        noise: what rounding the weights can do to a singular value, in the same units.
+        decided: whether rounding leaves no doubt about the rank.
+    """
+
+    name: str
+    rank: int
+    exact: int
+    values: tuple[float, ...]
+    noise: float
+    decided: bool
+
+    @property
+    def gap(self) -> float | None:
+        """σ_r/σ_{r+1}; None where nothing is below or above."""
+        if not 0 < self.rank < len(self.values) or not self.values[self.rank]:
+            return None
+        return self.values[self.rank - 1] / self.values[self.rank]
+
+    @property
+    def distance(self) -> float:
+        """How far the matrix is from one of smaller rank, relative to its size; 0 for rank 0."""
+        return self.values[self.rank - 1] / self.values[0] if self.rank else 0.0
+
+    @property
+    def tolerance(self) -> float:
+        """The noise relative to the size of the matrix; 0 for an exact zero."""
+        if not self.noise:
+            return 0.0
+        return self.noise / self.values[0] if self.values and self.values[0] else 1.0
+
+    def __str__(self) -> str:
+        gap = "no gap" if self.gap is None else f"gap {self.gap:.1e}"
+        numbers = f"{gap}, distance {self.distance:.1e}, tolerance {self.tolerance:.1e}"
+        if self.rank != self.exact:
+            return f"rank {self.name} = {self.rank} up to rounding, {self.exact} exactly ({numbers})"
+        doubt = "" if self.decided else ", up to rounding undecided"
+        return f"rank {self.name} = {self.rank}{doubt} ({numbers})"
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "name": self.name,
+            "rank": self.rank,
+            "exact_rank": self.exact,
+            "decided": self.decided,
+            "singular_values": list(self.values),
+            "gap": self.gap,
+            "distance": self.distance,
+            "tolerance": self.tolerance,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFacts:
+    """Facts about weights, with the singular values behind every rank.
+
+    Attributes:
+        facts: the record that hypotheses are read from.
+        spectra: A_1, V_1, A_2, …, then M_1, …, M_l and L; empty for several heads.
+    """
+
+    facts: Facts
+    spectra: tuple[Spectrum, ...]
+
+    @property
+    def decided(self) -> bool:
+        """Whether rounding leaves no doubt about any rank."""
+        return all(one.decided for one in self.spectra)
+
+    @property
+    def special_up_to_rounding(self) -> bool:
+        """Whether some rank is smaller than that of the floats as they are."""
+        return any(one.rank != one.exact for one in self.spectra)
+
+
+def facts_of(weights: Weights) -> WeightFacts:
+    """The facts of weights (eq-8); for several heads those of the architecture alone."""
+    facts = Facts.of(weights.architecture)
+    if weights.architecture.heads > 1:
+        return WeightFacts(facts, ())
+    layers = [_spectra(_one_layer(weights, i)) for i in range(weights.architecture.depth)]
+    pairs = [
+        (replace(A, name=f"A_{i}"), replace(V, name=f"V_{i}"))
+        for i, (A, V) in enumerate(layers, start=1)
+    ]
+    facts = replace(
+        facts,
+        attention_ranks=tuple(A.rank for A, _ in pairs),
+        value_map_ranks=tuple(V.rank for _, V in pairs),
+    )
+    spectra = tuple(one for pair in pairs for one in pair)
+    if not has_virtual_weights(weights.architecture):
+        return WeightFacts(facts, spectra)
+    *forms, linear = _spectra(weights)
+    facts = replace(
+        facts,
+        form_ranks=tuple(form.rank for form in forms),
+        skew_forms=_skew_forms(weights),
+        linear_rank=linear.rank,
+    )
+    return WeightFacts(facts, (*spectra, *forms, linear))
+
+
+def _one_layer(weights: Weights, i: int) -> Weights:
+    """Layer i as a network of its own, whose virtual weights are A and V."""
+    architecture = weights.architecture
+    values = architecture.value_ranks
+    alone = replace(
+        architecture,
+        widths=architecture.widths[i : i + 2],
+        ranks=architecture.ranks[i : i + 1],
+        value_ranks=None if values is None else values[i : i + 1],
+    )
+    return Weights((weights.layers[i],), alone)
+
+
+def _spectra(weights: Weights) -> list[Spectrum]:
+    """The ranks of M_1, …, M_l and L."""
+    found = zip(virtual_invariants(in_units(weights)), exact_virtual(weights), strict=True)
+    return [spectrum(one, exact.value) for one, exact in found]
+
+
+def spectrum(found: Invariant, exact: Dyadic) -> Spectrum:
+    """The rank of a matrix by the rule of the module's docstring."""
+    values = np.linalg.svd(found.matrix, compute_uv=False)
+    noise, rank = found.noise, exact.rank
+    above = int(np.sum(values > noise))
+    smallest = values[above - 1] if above else 0.0
+    below = values[above] if above < len(values) else 0.0
+    clear = bool(above and smallest >= GAP * max(noise, below))
+    if clear and above < rank:
+        return Spectrum(found.name, above, rank, tuple(map(float, values)), noise, decided=True)
+    decided = rank == 0 or (clear and above == rank)
+    return Spectrum(found.name, rank, rank, tuple(map(float, values)), noise, decided)
+
+
+def _skew_forms(weights: Weights) -> tuple[bool, ...]:
+    """For each M_i whether its symmetric part is zero, exactly or up to rounding with a gap."""
+    return tuple(
+        _is_skew(one, exact)
+        for one, exact in zip(
+            virtual_invariants(in_units(weights))[:-1], exact_virtual(weights)[:-1], strict=True
+        )
+    )
+
+
+def _is_skew(found: Invariant, exact: ExactInvariant) -> bool:
+    symmetric = float(np.linalg.norm(found.matrix + found.matrix.T)) / 2
+    return exact.value.is_skew or (symmetric <= found.noise and found.size >= GAP * found.noise > 0)

@@ -1,0 +1,193 @@
+"""Outputs of networks at inputs of every useful size, and how far rounding the weights moves them.
+
+Inputs keep tokens apart. Softmax averages tokens, and small scores average them away: after a few
+layers they agree to within rounding, and what later layers do is invisible. So inputs come in
+sizes from 1/8 to 16, in units in which the first layer has scores of size about one: large scores
+pick single tokens, which stay different ones. Lightning without skip is homogeneous, and one size
+is as good as another.
+
+The outputs themselves are never too large or too small: homogeneous networks carry a power of two
+along, and a residual skip leaves out the input, which is known: of X + D the update D is returned.
+
+How far rounding moves an output is found by rounding: the outputs of weights that were changed by a
+few times their rounding errors, at random. No derivative is trusted where softmax saturates.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArgumentError
+from neuromanifold.fibers.units import InUnits, in_units, size_exponent
+from neuromanifold.networks.weights import Weights
+
+Inputs = Float[np.ndarray, "n d t"]
+Tensors = list[dict[str, np.ndarray]]
+
+UNDECIDED_FACTOR = 8.0
+"""Differences between what rounding explains and this multiple of it decide nothing."""
+
+_SIZES = (1.0, 4.0, 0.25, 2.0, 8.0, 0.5, 16.0, 0.125)
+_COPIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Outputs 2^`exponents` · `values` of one network at several inputs.
+
+    Attributes:
+        values: entries of ordinary size; NaN where a network overflows.
+        noise: for each input how far rounding moves `values`, times `UNDECIDED_FACTOR`.
+        exponents: one for each input.
+    """
+
+    values: Float[np.ndarray, "n d_l t"]
+    noise: Float[np.ndarray, " n"]
+    exponents: Int[np.ndarray, " n"]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDifference:
+    """How two functions differ at each input, in one unit for both.
+
+    Attributes:
+        differences: ‖φ − φ'‖.
+        sizes: the larger of ‖φ‖ and ‖φ'‖, less X for a residual skip.
+        bounds: the difference above which rounding is no explanation.
+    """
+
+    differences: Float[np.ndarray, " n"]
+    sizes: Float[np.ndarray, " n"]
+    bounds: Float[np.ndarray, " n"]
+
+    @property
+    def telling(self) -> int:
+        """The input at which the difference is largest, compared with its bound."""
+        tiny = np.finfo(np.float64).tiny
+        ratios = np.where(self.differences > 0, self.differences / np.maximum(self.bounds, tiny), 0)
+        return int(np.argmax(ratios))
+
+
+def is_homogeneous(architecture: Architecture) -> bool:
+    """Whether φ(sX) = s^(3^l) φ(X): lightning without skip (def-2)."""
+    return architecture.attention == "lightning" and architecture.skip == "none"
+
+
+def random_inputs(architectures: Sequence[Architecture], count: int, seed: int) -> Inputs:
+    """Normal tokens of length about 1, times the sizes of the module's docstring in turn."""
+    if count < 1:
+        raise ArgumentError(f"at least one input is needed; got {count}")
+    d, t = architectures[0].widths[0], architectures[0].tokens
+    X = np.random.default_rng(seed).standard_normal((count, d, t)) / np.sqrt(d)
+    if all(map(is_homogeneous, architectures)):
+        return X
+    return X * np.resize(_SIZES, count)[:, None, None]
+
+
+def common_units(first: Weights, second: Weights) -> tuple[InUnits, InUnits]:
+    """Both weights in units, with one unit for the inputs of both."""
+    if is_homogeneous(first.architecture) and is_homogeneous(second.architecture):
+        return in_units(first), in_units(second)
+    s = -max(size_exponent(first), size_exponent(second)) // 2
+    return in_units(first, s), in_units(second, s)
+
+
+def outputs(scaled: InUnits, inputs: Inputs, seed: int, *, whole: bool = False) -> Outputs:
+    """The outputs at every input, with the effect of rounding the weights.
+
+    Args:
+        scaled: weights in units.
+        inputs: X̂, in the unit 2^s.
+        seed: of the errors that stand for rounding.
+        whole: with the input that a residual skip adds, to compare with a network of another skip.
+    """
+    generator = np.random.default_rng((seed, 1))
+    tensors = [
+        {
+            name: _copies(np.asarray(T), N[name], generator)
+            for name, T in layer.tensors().items()
+        }
+        for layer, N in zip(scaled.weights.layers, scaled.rounding, strict=True)
+    ]
+    with np.errstate(all="ignore"):
+        values, exponents = _evaluate(tensors, scaled.weights.architecture, inputs)
+        top = exponents.max(axis=0)
+        values = np.ldexp(values, (exponents - top)[:, :, None, None])
+        moved = np.linalg.norm(values[1:] - values[0], axis=(2, 3))
+        noise = np.sqrt(np.mean(moved * moved, axis=0))
+    added = inputs if whole and scaled.weights.architecture.skip == "residual" else 0.0
+    return Outputs(values[0] + added, noise, top + scaled.output)
+
+
+def output_difference(one: Outputs, other: Outputs) -> OutputDifference:
+    """The differences in one unit; an input at which a network overflows tells nothing."""
+    top = np.maximum(one.exponents, other.exponents)
+    with np.errstate(all="ignore"):
+        Y, Y_new = (
+            np.ldexp(part.values, (part.exponents - top)[:, None, None]) for part in (one, other)
+        )
+        bounds = sum(np.ldexp(part.noise, part.exponents - top) for part in (one, other))
+        differences = np.linalg.norm(Y - Y_new, axis=(1, 2))
+        sizes = np.maximum(np.linalg.norm(Y, axis=(1, 2)), np.linalg.norm(Y_new, axis=(1, 2)))
+    usable = np.isfinite(differences) & np.isfinite(sizes) & np.isfinite(bounds)
+    return OutputDifference(
+        np.where(usable, differences, 0.0),
+        np.where(usable, sizes, 0.0),
+        np.where(usable, bounds, np.inf),
+    )
+
+
+def _copies(
+    T: np.ndarray, N: np.ndarray, generator: np.random.Generator
+) -> Float[np.ndarray, "copies ..."]:
+    """The tensor, and the tensor after errors of `UNDECIDED_FACTOR` times its rounding."""
+    errors = UNDECIDED_FACTOR * N * generator.standard_normal((_COPIES, *T.shape))
+    return np.concatenate([T[None], T + errors])
+
+
+def _evaluate(
+    tensors: Tensors, architecture: Architecture, inputs: Inputs
+) -> tuple[Float[np.ndarray, "copies n d_l t"], Int[np.ndarray, "copies n"]]:
+    """The network of attention.py for a batch of weights, with the exponents taken out."""
+    copies = len(tensors[0]["key"])
+    X = np.broadcast_to(inputs, (copies, *inputs.shape))
+    exponents = np.zeros(X.shape[:2], dtype=np.int64)
+    D = np.zeros_like(X)
+    for layer in tensors:
+        if architecture.skip == "residual":
+            D = D + _layer(layer, X + D, architecture)
+            continue
+        X = _layer(layer, X, architecture)
+        if is_homogeneous(architecture):
+            shift = np.frexp(np.abs(X).max(axis=(2, 3)))[1].astype(np.int64)
+            X, exponents = np.ldexp(X, -shift[:, :, None, None]), 3 * exponents + shift
+    return (D if architecture.skip == "residual" else X), exponents
+
+
+def _layer(
+    layer: dict[str, np.ndarray], X: Float[np.ndarray, "copies n d t"], architecture: Architecture
+) -> Float[np.ndarray, "copies n d_next t"]:
+    """Σ_h V_h X P_h, with the inner skip Σ_h V_h X (1 + P_h) (def-1, eq-15)."""
+    total = 0.0
+    for h in range(architecture.heads):
+        K, Q, V = (layer[name][:, None, h] for name in ("key", "query", "value"))
+        P = np.swapaxes(K @ X, -1, -2) @ (Q @ X)
+        seen = np.triu(np.ones(P.shape[-2:], dtype=bool))
+        if architecture.attention == "softmax":
+            P = P / architecture.temperature
+            if architecture.mask == "causal":
+                P = np.where(seen, P, -np.inf)
+            P = np.exp(P - P.max(axis=-2, keepdims=True))
+            P = P / P.sum(axis=-2, keepdims=True)
+        elif architecture.mask == "causal":
+            P = np.where(seen, P, 0.0)
+        mixed = V @ (X @ P)
+        if architecture.skip == "inner":
+            mixed = mixed + V @ X
+        if "output" in layer:
+            mixed = layer["output"][:, None, h] @ mixed
+        total = total + mixed
+    return np.asarray(total)
