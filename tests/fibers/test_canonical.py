@@ -6,9 +6,9 @@ import pytest
 from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
 from neuromanifold.fibers.deviation import function_deviation
+from neuromanifold.fibers.fingerprint import fingerprint
 from neuromanifold.fibers.normal_form.balanced import balanced
 from neuromanifold.fibers.normal_form.canonical import canonical_form
-from neuromanifold.fibers.fingerprint import fingerprint
 from neuromanifold.networks.weights import Weights, random_weights
 from neuromanifold.symmetry.group_element import GroupElement
 
@@ -121,24 +121,25 @@ def test_an_idle_head_and_unused_coordinates_are_reported():
     assert function_deviation(weights, form.weights, seed=0) <= 1e-12
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES[::4], ids=str)
-def test_the_fingerprint_is_one_on_a_fiber_and_another_off_it(architecture):
-    weights = random_weights(architecture, 0)
-    g = GroupElement.random(architecture, np.random.default_rng(0), 100.0)
-    there = fingerprint(g.act(weights))
-    here = fingerprint(weights)
-    assert here.hash == there.hash
-    np.testing.assert_allclose(here.equal_tokens, there.equal_tokens, atol=1e-9)
-    np.testing.assert_allclose(here.distinct_tokens, there.distinct_tokens, atol=1e-9)
-    assert fingerprint(random_weights(architecture, 1)).hash != here.hash
-    assert here.hash in str(here)
+def test_the_fingerprint_is_one_on_a_fiber_and_another_off_it():
+    for architecture in ARCHITECTURES[::4]:
+        weights = random_weights(architecture, 0)
+        here = fingerprint(weights)
+        several = architecture.depth > 1 and (architecture.heads > 1 or architecture.skip != "none")
+        assert (here.hash is None) == several
+        g = GroupElement.random(architecture, np.random.default_rng(0), 100.0)
+        there = fingerprint(g.act(weights))
+        assert here.hash == there.hash
+        np.testing.assert_allclose(here.values, there.values, atol=1e-9)
+        if here.hash is not None:
+            assert fingerprint(random_weights(architecture, 1)).hash != here.hash
+            assert here.hash in str(here)
 
 
 def test_two_zero_functions_have_one_fingerprint():
     architecture = Architecture(widths=(3, 2), ranks=(2,), tokens=3)
     first, second = random_weights(architecture, 0), random_weights(architecture, 1)
     first.layers[0].key[:] = 0.0
-    second.layers[0].query[:] = np.linalg.svd(second.layers[0].key[0])[2][None, 2:].repeat(2, 1)
     second.layers[0].key[0, 1] = 0.0
     second.layers[0].query[0, 0] = 0.0
-    assert fingerprint(first).hash == fingerprint(second).hash
+    assert fingerprint(first).hash == fingerprint(second).hash is not None

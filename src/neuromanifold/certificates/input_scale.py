@@ -61,7 +61,7 @@ def is_saturated(weights: Weights, inputs: Inputs) -> bool:
 
 @jax.jit
 def _log_sizes(weights: Weights, inputs: Float[Array, "n d t"]) -> Float[Array, " n"]:
-    """log of the factor by which X makes an output of size one: Σ_i 3^{−i} log g_i, plus log ‖X‖."""
+    """How far X is from giving an output of size one: log ‖X‖ + Σ_i 3^{−i} log g_i."""
 
     def one(X: Float[Array, "d t"]) -> Float[Array, ""]:
         size = jnp.linalg.norm(X)

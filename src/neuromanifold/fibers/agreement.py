@@ -112,8 +112,6 @@ def _factor(
         binary = log(2.0) * (other.exponent - one.exponent)
         logarithm += weight * (log(other.size / one.size) + binary)
         sign *= float(np.copysign(1.0, np.vdot(one.matrix, other.matrix)))
-    tolerance = sum(
-        weight * part.tolerance for weight, part in zip(weights, found, strict=True)
-    )
+    tolerance = sum(weight * part.tolerance for weight, part in zip(weights, found, strict=True))
     distance = 2.0 if sign < 0 else min(1.0, abs(exp(min(abs(logarithm), 50.0)) - 1))
     return Agreement("the size", float(distance), float(tolerance))

@@ -14,9 +14,9 @@ import numpy as np
 from neuromanifold.display import Displayed
 from neuromanifold.fibers.determined import Determined, FormFacts, determined
 from neuromanifold.fibers.facts import Spectrum, WeightFacts, facts_of
-from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.fibers.pairs import swapped
 from neuromanifold.fibers.size import FiberDimension, fiber_dimension, zero_layer_dimension
+from neuromanifold.fibers.units import in_units
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts, get, unmet
 
@@ -148,12 +148,11 @@ def _softmax_case(seen: Determined) -> tuple[str, int | None]:
         return "one point (M, L)", 1
     last = len(seen.seen) - 1
     hidden = ", ".join(f"M_{i}" for i in range(last + 1, last + 1 + len(seen.unseen)))
-    return f"layer {last} makes all tokens equal, so {hidden} are arbitrary, and the rest is one point", None
+    case = f"layer {last} makes all tokens equal: {hidden} arbitrary, the rest of (M, L) one point"
+    return case, None
 
 
-def _dimension(
-    weights: Weights, found: WeightFacts, seen: Determined | None
-) -> FiberDimension:
+def _dimension(weights: Weights, found: WeightFacts, seen: Determined | None) -> FiberDimension:
     """The dimension with what the theorems add to the ranks."""
     facts = found.facts
     settled = None
@@ -221,7 +220,7 @@ def _swap(weights: Weights, found: WeightFacts) -> tuple[Weights | None, int]:
 
     Rounding turns k and v by no more than the tolerances of A and V.
     """
-    layer = in_float64(weights).layers[0]
+    layer = in_units(weights).weights.layers[0]
     k = np.linalg.svd(np.asarray(layer.attention_matrices()[0]))[0][:, 0]
     v = np.linalg.svd(np.asarray(layer.value_maps()[0]))[2][0]
     sine = np.linalg.norm(v - k * (k @ v))

@@ -45,16 +45,16 @@ def deviation(first: Weights, second: Weights, *, seed: int = 0) -> Deviation:
     units = common_units(first, second)
     evidence = gather(first, second, units)
     if evidence.compared:
-        worst = max(evidence.compared, key=lambda one: one.ratio)
-        return Deviation(worst.name, worst.distance, worst.tolerance)
+        found = [Deviation(one.name, one.distance, one.tolerance) for one in evidence.compared]
+        return max(found, key=lambda one: (not one.explained, one.distance))
     if evidence.equal is not None:
         return Deviation("the zero function", 0.0, 0.0)
     X = random_inputs((first.architecture, second.architecture), 2 * _INPUTS, seed)
-    found = output_difference(*(outputs(scaled, X, seed) for scaled in units))
-    at = found.telling
-    size = found.sizes[at] or 1.0
-    tolerance = found.bounds[at] / size / UNDECIDED_FACTOR
-    return Deviation("the outputs", float(found.differences[at] / size), float(tolerance))
+    apart = output_difference(*(outputs(scaled, X, seed) for scaled in units))
+    at = apart.telling
+    size = apart.sizes[at] or 1.0
+    tolerance = apart.bounds[at] / size / UNDECIDED_FACTOR
+    return Deviation("the outputs", float(apart.differences[at] / size), float(tolerance))
 
 
 def function_deviation(first: Weights, second: Weights, *, seed: int) -> float:

@@ -58,7 +58,9 @@ class Evidence:
     equal: Reason | None = None
     near: bool = True
     largest: str | None = None
-    doubt: str = "the outputs agree up to rounding, and nothing known here makes the functions equal"
+    doubt: str = (
+        "the outputs agree up to rounding, and nothing known here makes the functions equal"
+    )
 
 
 def comparable_invariants(first: Architecture, second: Architecture) -> bool:
@@ -224,8 +226,10 @@ def _difference(
 
 def _described(architecture: Architecture, one: Agreement) -> str:
     kind = "direction of " if is_scale_free(architecture) and one.name != FACTOR else ""
-    return f"what differs is the {kind}{one.name}, by {one.distance:.2g} relative to its size".replace(
-        "the the", "the"
+    return (
+        f"what differs is the {kind}{one.name}, by {one.distance:.2g} relative to its size".replace(
+            "the the", "the"
+        )
     )
 
 
@@ -255,9 +259,7 @@ def _symmetric_parts(
         return None
     start = 0
     if architecture.tokens > 1:
-        ranks = [
-            [one.value.rank for one in own[:-1]] for own in exact_pair(first, second)
-        ]
+        ranks = [[one.value.rank for one in own[:-1]] for own in exact_pair(first, second)]
         thin = [i for i, pair in enumerate(zip(*ranks, strict=True), start=1) if max(pair) <= 1]
         if not thin:
             return None
@@ -299,7 +301,7 @@ def _table_reason(first: Weights, second: Weights) -> Reason:
 
 
 def _parallel(B: np.ndarray, C: np.ndarray) -> bool:
-    """Whether two matrices have one direction, to a few digits: this explains, it does not decide."""
+    """Whether two matrices have one direction: this explains an answer and does not give it."""
     B, C = (M / (np.abs(M).max() or 1.0) for M in (B, C))
     B, C = (M / (np.linalg.norm(M) or 1.0) for M in (B, C))
     return bool(min(np.linalg.norm(B - C), np.linalg.norm(B + C)) < 1e-3)

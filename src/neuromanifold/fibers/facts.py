@@ -2,8 +2,8 @@
 
 Every rank is known twice. Exactly, over the rationals, for the floats as they are. And up to
 rounding: singular values are compared with the noise that rounding the weights causes in that very
-matrix (`fibers.invariants`). A smaller rank up to rounding is believed when there is a gap of 1000:
-all singular values that count are 1000 times the noise and 1000 times those that do not. Then the
+matrix (`fibers.invariants`). A smaller rank up to rounding is believed when there is a gap of 10^4:
+all singular values that count are 10^4 times the noise and 10^4 times those that do not. Then the
 weights stand for a special point that floats cannot hold exactly, such as h kᵀ of rank one, and its
 rank is the smaller one. Otherwise the exact rank stands; where singular values lie close to the
 noise, the rank up to rounding is undecided, and the answer says so. Nothing is zero up to rounding:
@@ -22,7 +22,7 @@ from neuromanifold.networks.virtual import has_virtual_weights
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts
 
-GAP = 1000.0
+GAP = 1e4
 """The factor between singular values that count and those that do not, and between the former and
 the noise, from which on a rank below the exact one is believed."""
 
@@ -72,7 +72,9 @@ class Spectrum:
         gap = "no gap" if self.gap is None else f"gap {self.gap:.1e}"
         numbers = f"{gap}, distance {self.distance:.1e}, tolerance {self.tolerance:.1e}"
         if self.rank != self.exact:
-            return f"rank {self.name} = {self.rank} up to rounding, {self.exact} exactly ({numbers})"
+            return (
+                f"rank {self.name} = {self.rank} up to rounding, {self.exact} exactly ({numbers})"
+            )
         doubt = "" if self.decided else ", up to rounding undecided"
         return f"rank {self.name} = {self.rank}{doubt} ({numbers})"
 

@@ -26,6 +26,8 @@ from neuromanifold.fibers.invariants import Invariant, invariants, kind_of
 from neuromanifold.fibers.units import in_units
 from neuromanifold.networks.weights import Weights
 
+Numbers = Float[np.ndarray, " n"]
+
 DIGITS = 4
 """Decimals that enter the hash."""
 
@@ -52,9 +54,8 @@ class Fingerprint:
     def __str__(self) -> str:
         if self.hash is None:
             return f"Fingerprint none: {self.reason}."
-        return (
-            f"Fingerprint {self.hash} of {len(self.values)} invariants rounded to {DIGITS} decimals."
-        )
+        count = len(self.values)
+        return f"Fingerprint {self.hash} of {count} invariants rounded to {DIGITS} decimals."
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form."""
@@ -81,44 +82,60 @@ def fingerprint(weights: Weights) -> Fingerprint:
     seen = [one for one in found if one.name in shown.seen]
     if any(not one.size or one.relative_noise * UNDECIDED_FACTOR >= 1 for one in seen if one.noise):
         return _none("rounding the weights changes what the function determines by its whole size")
-    scale_free = is_scale_free(architecture)
-    values, bounds = _numbers(seen, scale_free=scale_free)
-    return _hashed(values, bounds, architecture.attention)
+    if not is_scale_free(architecture):
+        return _hashed(*_sized(seen), architecture.attention)
+    signs = [_sign(one, i) for i, one in enumerate(seen)]
+    if 0 in signs:
+        return _none("rounding the weights could turn the sign of a form")
+    return _hashed(*_rescaled(seen, signs), architecture.attention)
 
 
 def _none(reason: str) -> Fingerprint:
     return Fingerprint(None, np.zeros(0), np.zeros(0), reason)
 
 
-def _numbers(
-    seen: list[Invariant], *, scale_free: bool
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Directions and logarithms of sizes, with what rounding can do to each."""
-    values, bounds = [], []
-    logarithm, slack, sign = 0.0, 0.0, 1.0
-    for i, one in enumerate(seen, start=1):
-        noise = UNDECIDED_FACTOR * one.relative_noise + _COMPUTED
-        direction = (one.matrix / one.size).ravel() if one.size else one.matrix.ravel()
-        size = np.log(one.size) + one.exponent * np.log(2.0) if one.size else 0.0
-        if scale_free:
-            axis = np.random.default_rng(i).standard_normal(direction.size)
-            side = float(axis @ direction)
-            # a sign that rounding could turn is a number at a boundary
-            values.append(np.array([0.5 * 10.0**-DIGITS if abs(side) <= noise * np.linalg.norm(axis) else 0.0]))
-            bounds.append(np.array([_COMPUTED]))
-            direction = direction * np.copysign(1.0, side)
-            sign *= np.copysign(1.0, side)
-            weight = 3.0 ** (len(seen) - 1 - i) if i < len(seen) else 1.0
-            logarithm, slack = logarithm + weight * size, slack + weight * noise
-        else:
-            values.append(np.array([size]))
-            bounds.append(np.array([noise]))
-        values.append(direction)
-        bounds.append(np.full(direction.size, noise))
-    if scale_free:
-        values.append(np.array([logarithm, sign]))
-        bounds.append(np.array([slack + _COMPUTED * abs(logarithm), _COMPUTED]))
+def _bound(one: Invariant) -> float:
+    """How far rounding the weights can move an entry of the direction, or the logarithm."""
+    return UNDECIDED_FACTOR * one.relative_noise + _COMPUTED
+
+
+def _logarithm(one: Invariant) -> float:
+    return float(np.log(one.size) + one.exponent * np.log(2.0)) if one.size else 0.0
+
+
+def _sized(seen: list[Invariant]) -> tuple[Numbers, Numbers]:
+    """Directions and logarithms of sizes, with their bounds."""
+    values: list[Numbers] = []
+    bounds: list[Numbers] = []
+    for one in seen:
+        direction = one.matrix.ravel() / (one.size or 1.0)
+        values.append(np.array([_logarithm(one), *direction]))
+        bounds.append(np.full(1 + direction.size, _bound(one)))
     return np.concatenate(values), np.concatenate(bounds)
+
+
+def _sign(one: Invariant, number: int) -> int:
+    """On which side of a fixed random hyperplane the direction lies; 0 where rounding decides."""
+    axis = np.random.default_rng(number).standard_normal(one.matrix.size)
+    side = float(axis @ one.matrix.ravel()) / (one.size or 1.0)
+    return 0 if abs(side) <= _bound(one) * np.linalg.norm(axis) else int(np.sign(side))
+
+
+def _rescaled(seen: list[Invariant], signs: list[int]) -> tuple[Numbers, Numbers]:
+    """Directions with positive sign, the logarithm of L ∏ M_i^{3^{l-i}}, and its sign (eq-13)."""
+    l = len(seen) - 1
+    weights = [*(3.0 ** (l - i) for i in range(1, l + 1)), 1.0]
+    directions = [
+        sign * one.matrix.ravel() / one.size for one, sign in zip(seen, signs, strict=True)
+    ]
+    logarithm = sum(w * _logarithm(one) for w, one in zip(weights, seen, strict=True))
+    slack = sum(w * _bound(one) for w, one in zip(weights, seen, strict=True))
+    bounds = [np.full(one.matrix.size, _bound(one)) for one in seen]
+    whole = [logarithm, float(np.prod(signs))]
+    return (
+        np.concatenate([*directions, whole]),
+        np.concatenate([*bounds, [slack + _COMPUTED * abs(logarithm), _COMPUTED]]),
+    )
 
 
 def _hashed(

@@ -99,15 +99,15 @@ def virtual_invariants(scaled: InUnits) -> tuple[Invariant, ...]:
         N_K, N_Q = np.ldexp(N["key"][0], -k), np.ldexp(N["query"][0], -q)
         form, noise = _form(K, Q, N_K, N_Q, L, links)
         temperature, t = np.frexp(weights.architecture.temperature)
-        found.append(Invariant(f"M_{i}", form / temperature, float(noise / temperature), k + q - int(t)))
+        found.append(
+            Invariant(f"M_{i}", form / temperature, float(noise / temperature), k + q - int(t))
+        )
         for name in ("value", "output"):
             if name in N:
                 B = np.asarray(layer.tensors()[name][0])
                 links.append(_Link(B, N[name][0], L))
                 L = B @ L
-    noise = np.sqrt(
-        sum(_moved(S.T, link.N, link.before) for S, link in _tails(links, weights))
-    )
+    noise = np.sqrt(sum(_moved(S.T, link.N, link.before) for S, link in _tails(links, weights)))
     return (*found, Invariant("L", L, float(noise), scaled.output - scaled.input))
 
 
@@ -182,8 +182,8 @@ def _tables(scaled: InUnits) -> tuple[Invariant, ...]:
     return found
 
 
-def table_orders(tokens: int) -> tuple[tuple[int, int, int, int], ...]:
-    """The orders of the axes n, m, i, j that a table is symmetric under; of m, too, for one token."""
+def table_orders(tokens: int) -> tuple[tuple[int, ...], ...]:
+    """The orders of the axes n, m, i, j that a table does not see; for one token m takes part."""
     if tokens > 1:
         return ((0, 1, 2, 3), (0, 1, 3, 2))
     return tuple((0, *order) for order in permutations((1, 2, 3)))

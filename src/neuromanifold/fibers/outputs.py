@@ -106,10 +106,7 @@ def outputs(scaled: InUnits, inputs: Inputs, seed: int, *, whole: bool = False) 
     """
     generator = np.random.default_rng((seed, 1))
     tensors = [
-        {
-            name: _copies(np.asarray(T), N[name], generator)
-            for name, T in layer.tensors().items()
-        }
+        {name: _copies(np.asarray(T), N[name], generator) for name, T in layer.tensors().items()}
         for layer, N in zip(scaled.weights.layers, scaled.rounding, strict=True)
     ]
     with np.errstate(all="ignore"):

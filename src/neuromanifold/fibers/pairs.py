@@ -1,4 +1,4 @@
-"""One layer with one head in the coordinates (A, V): ranks, rank-one factors, the swapped point.
+"""One layer with one head in the coordinates (A, V): the swapped point of thm-3.2.
 
 For A = k qᵀ and V = h vᵀ of rank one token i of the output is h Σ_j (vᵀ x_j)(kᵀ x_j) (qᵀ x_i), in
 which k and v can change places: (v qᵀ, h kᵀ) has the same function (thm-3.2).
@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from neuromanifold.errors import HypothesisError
 from neuromanifold.fibers.facts import facts_of
-from neuromanifold.fibers.normal_form.comparable import in_float64
+from neuromanifold.fibers.units import in_units
 from neuromanifold.networks.weights import Weights
 
 Matrix = Float[np.ndarray, "_ _"]
@@ -29,7 +29,8 @@ def swapped(weights: Weights) -> Weights:
         raise HypothesisError(
             f"the swap needs A and V of rank one; got ranks {A_spectrum.rank} and {V_spectrum.rank}"
         )
-    layer = in_float64(weights).layers[0]
+    scaled = in_units(weights)
+    layer = scaled.weights.layers[0]
     k, q = _rank_one(np.asarray(layer.attention_matrices()[0]))
     h, v = _rank_one(np.asarray(layer.value_maps()[0]))
     tensors = {name: np.zeros(T.shape) for name, T in layer.tensors().items()}
@@ -38,6 +39,8 @@ def swapped(weights: Weights) -> Weights:
         tensors["value"][0] = np.outer(h, k)
     else:
         tensors["output"][0, :, 0], tensors["value"][0, 0] = h, k
+    last = "value" if layer.output is None else "output"
+    tensors[last] = np.ldexp(tensors[last], scaled.output)
     return Weights.from_tensors(weights.architecture, [tensors])
 
 

@@ -69,7 +69,7 @@ class Dyadic:
         return Dyadic(self.integers @ other.integers, self.exponent + other.exponent)
 
     @property
-    def T(self) -> "Dyadic":  # noqa: N802 (the name that NumPy gives the transpose)
+    def T(self) -> "Dyadic":
         """The transpose."""
         return Dyadic(self.integers.T, self.exponent)
 
@@ -147,7 +147,10 @@ def multiply_to_one(powers: Sequence[tuple[Fraction, int]]) -> bool:
         [x for factor, _ in powers for x in (abs(factor.numerator), factor.denominator)]
     )
     return all(
-        sum(n * (_order(factor.numerator, b) - _order(factor.denominator, b)) for factor, n in powers)
+        sum(
+            n * (_order(factor.numerator, b) - _order(factor.denominator, b))
+            for factor, n in powers
+        )
         == 0
         for b in base
     )
@@ -197,7 +200,8 @@ def _value_map(layer: dict[str, list[Dyadic]], h: int) -> Dyadic:
 
 def _tables(weights: Weights, layer: dict[str, list[Dyadic]]) -> tuple[ExactInvariant, ...]:
     """The symmetric table of one lightning layer, and ΣV with an inner skip (prop-a.5)."""
-    tables, total = [], []
+    tables: list[Dyadic] = []
+    total: list[Dyadic] = []
     for h in range(weights.architecture.heads):
         A, V = layer["key"][h].T @ layer["query"][h], _value_map(layer, h)
         product = np.multiply.outer(V.integers, A.integers).transpose(0, 3, 1, 2)  # n, m, i, j

@@ -26,18 +26,23 @@ from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, UNDECIDED_FACTOR
 from neuromanifold.fibers.evidence import Evidence, exactly_equal, gather
-from neuromanifold.fibers.normal_form.comparable import in_float64
+from neuromanifold.fibers.normal_form.comparable import in_float64, unit_roundoff
 from neuromanifold.fibers.outputs import (
     OutputDifference,
+    Outputs,
     common_units,
+    is_homogeneous,
     output_difference,
     outputs,
     random_inputs,
 )
 from neuromanifold.fibers.transport.transport import Transport, transport
+from neuromanifold.fibers.units import InUnits
 from neuromanifold.networks.weights import Weights
 
 Verdict = Literal["same", "different", "undecided"]
+
+_LARGEST_EXPONENT = 900  # in units numbers have size about one, and float64 ends at 2^1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +62,8 @@ class Witness:
     def to_dict(self) -> dict[str, object]:
         """The JSON form."""
         return {
-            "input": self.input.tolist(),
-            "outputs": [self.first.tolist(), self.second.tolist()],
+            "input": _listed(self.input),
+            "outputs": [_listed(self.first), _listed(self.second)],
         }
 
 
@@ -163,16 +168,11 @@ def same_function(
     seen_to_differ = bool(compared.differences[worst] > compared.bounds[worst])
     found, forward = None, True
     if evidence.differ is None and not seen_to_differ:
-        found, forward = _carried(first, second, also_back=evidence.equal is None)
+        found, forward = _carried(first, second, units, also_back=evidence.equal is None)
     verdict, reason, statement = _decide(first, second, evidence, compared, found)
     witness = None
     if verdict != "same" and seen_to_differ:
-        s = units[0].input
-        shown = [
-            _shown(part.values[worst], int(part.exponents[worst]), X[worst], s, w, whole=whole)
-            for part, w in zip(at, (first, second), strict=True)
-        ]
-        witness = Witness(np.ldexp(X[worst], s), *shown)
+        witness = _witness((first, second), at, X[worst], worst, units[0].input, whole=whole)
     about, error, tolerance = _measure(verdict, evidence, compared, found)
     return Comparison(
         verdict=verdict,
@@ -191,21 +191,38 @@ def same_function(
 
 
 def _carried(
-    first: Weights, second: Weights, *, also_back: bool
+    first: Weights, second: Weights, units: tuple[InUnits, InUnits], *, also_back: bool
 ) -> tuple[Transport | None, bool]:
     """The symmetry between the weights, None if none was found, and whether it goes forward.
 
     The search starts from the first weights; if it fails, it starts from the second when that is
-    still needed, since what one end hides in rounding the other may show.
+    still needed, since what one end hides in rounding the other may show; and then in units, in
+    which no size is extreme.
     """
+    unit = unit_roundoff(first, second)
     first, second = _at_one_temperature(first, second)
     if first.architecture != second.architecture:
         return None, True
     found = transport(first, second)
     if found.found or not also_back:
         return (found if found.found else None), True
-    back = transport(second, first)
-    return (back if back.found else None), False
+    W, W_new = (one.weights for one in units)
+    exponent = units[1].output - units[0].output
+    if W.architecture == W_new.architecture and abs(exponent) < _LARGEST_EXPONENT:
+        W_new = _with_output_scale(W_new, exponent)
+        for pair in ((W, W_new), (W_new, W)):
+            found = transport(*pair, unit=unit)
+            if found.found:
+                return found, False
+    return None, False
+
+
+def _with_output_scale(weights: Weights, exponent: int) -> Weights:
+    """The weights with their output times a power of two."""
+    layers = [dict(layer.tensors()) for layer in weights.layers]
+    last = "output" if "output" in layers[-1] else "value"
+    layers[-1][last] = np.ldexp(layers[-1][last], exponent)
+    return Weights.from_tensors(weights.architecture, layers)
 
 
 def _decide(
@@ -244,9 +261,12 @@ def _measure(
 ) -> tuple[str, float, float]:
     """What the numbers of the answer are about, the distance, and the tolerance."""
     if evidence.compared and (verdict != "different" or evidence.differ is not None):
-        worst = max(evidence.compared, key=lambda one: one.ratio)
-        if verdict == "different":
-            worst = max((one for one in evidence.compared if one.differ), key=lambda one: one.ratio)
+        telling = [
+            one
+            for one in evidence.compared
+            if verdict == "same" or (one.differ if verdict == "different" else not one.agree)
+        ]
+        worst = max(telling or evidence.compared, key=lambda one: one.ratio)
         if found is None or verdict == "different" or worst.agree:
             return worst.name, worst.distance, worst.tolerance
     if verdict == "same" and found is not None:
@@ -257,21 +277,47 @@ def _measure(
     return "outputs", float(error), float(compared.bounds[at] / size / UNDECIDED_FACTOR)
 
 
-def _shown(
-    values: np.ndarray, exponent: int, X: np.ndarray, s: int, weights: Weights, *, whole: bool
-) -> Float[np.ndarray, "d_l t"]:
-    """An output in the units of the user, with the input that a residual skip adds."""
+def _witness(
+    pair: tuple[Weights, Weights],
+    at: list[Outputs],
+    X: Float[np.ndarray, "d t"],
+    number: int,
+    s: int,
+    *,
+    whole: bool,
+) -> Witness:
+    """The input with both outputs in the units of the user.
+
+    Lightning without skip is homogeneous: there the input takes the size at which both outputs are
+    floats. A residual skip adds the input that was left out.
+    """
+    exponents = [int(part.exponents[number]) for part in at]
+    if all(is_homogeneous(w.architecture) for w in pair):
+        degree = 3 ** pair[0].architecture.depth
+        s = -round(max(exponents) / degree)
+        exponents = [exponent + s * degree for exponent in exponents]
     with np.errstate(over="ignore", under="ignore"):
-        Y = np.ldexp(values, exponent)
-        added = weights.architecture.skip == "residual" and not whole
-        return Y + np.ldexp(X, s) if added else Y
+        X = np.ldexp(X, s)
+        shown = [
+            np.ldexp(part.values[number], exponent)
+            for part, exponent in zip(at, exponents, strict=True)
+        ]
+    for k, w in enumerate(pair):
+        if w.architecture.skip == "residual" and not whole:
+            shown[k] = shown[k] + X
+    return Witness(X, *shown)
 
 
 def _tested(weights: Weights, inputs: int, seed: int) -> str:
     kind = "of one size"
-    if not (weights.architecture.attention == "lightning" and weights.architecture.skip == "none"):
+    if not is_homogeneous(weights.architecture):
         kind = "from 1/8 to 16 times the size at which the first layer has scores of size one"
     return f"outputs at {inputs} random inputs, {kind}, seed {seed}"
+
+
+def _listed(array: np.ndarray) -> list[list[float | None]]:
+    """Rows of numbers; what is beyond the range of floats is null."""
+    return [[_finite(float(x)) for x in row] for row in array]
 
 
 def _finite(value: float) -> float | None:

@@ -14,8 +14,7 @@ from fractions import Fraction
 import flint
 import numpy as np
 
-from neuromanifold.algebra.modular import over_prime_field
-from neuromanifold.algebra.modular.exponentials import FormalExponentials
+from neuromanifold.algebra.modular import FormalElements, over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
 from neuromanifold.architecture import Architecture
 from neuromanifold.fibers.determined import determined, exact_facts, together
@@ -133,8 +132,7 @@ def _witness(first: Weights, second: Weights, inputs: int, seed: int) -> Witness
                 x = np.ldexp(x, s)
                 one, other = _balls(first, x), _balls(second, x)
                 apart = any(
-                    not y.overlaps(z)
-                    for y, z in zip(one.entries(), other.entries(), strict=True)
+                    not y.overlaps(z) for y, z in zip(one.entries(), other.entries(), strict=True)
                 )
                 if apart:
                     return Witness(x, _floats(one), _floats(other))
@@ -205,7 +203,7 @@ def _vanishes(first: Weights, second: Weights, seed: int) -> bool:
         pair = tuple(_residues(weights, field) for weights in (first, second))
         for k in range(POINTS):
             X = field.random(seed, f"point {k}", shape)
-            exponentials = FormalExponentials(field, seed + k) if function.uses_exponentials else None
+            exponentials = FormalElements(field, seed + k) if function.uses_exponentials else None
             try:
                 value = function(field, pair, X, exponentials=exponentials)
             except ZeroResidueError:

@@ -165,9 +165,7 @@ def _free_columns(weights: Weights, free_from: int | None) -> np.ndarray:
     return np.concatenate(marks)
 
 
-def _orbits(
-    weights: Weights, field: PrimeField, free: np.ndarray
-) -> tuple[int, dict[str, int]]:
+def _orbits(weights: Weights, field: PrimeField, free: np.ndarray) -> tuple[int, dict[str, int]]:
     """The rank of all that lies in the fiber, and that of each family, mod p."""
     architecture = weights.architecture
     network = attention_network(architecture)

@@ -51,7 +51,8 @@ def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
     residual = architecture.skip == "residual"
     c = np.full(architecture.widths[0], input_exponent, dtype=np.int64)
     output = input_exponent if residual else 0
-    layers, rounding = [], []
+    layers: list[dict[str, np.ndarray]] = []
+    rounding: list[dict[str, np.ndarray]] = []
     for i, (stored, layer) in enumerate(
         zip(weights.layers, in_float64(weights).layers, strict=True)
     ):
@@ -148,7 +149,10 @@ def _value_shifts(
         return {"value": value}
     none = np.zeros((), dtype=np.int64)
     s = _balance(_tops(tensors["value"], value, 2), _tops(tensors["output"], none, 1))
-    return {"value": value + s[:, :, None], "output": np.broadcast_to(-s[:, None, :], tensors["output"].shape)}
+    return {
+        "value": value + s[:, :, None],
+        "output": np.broadcast_to(-s[:, None, :], tensors["output"].shape),
+    }
 
 
 def _rounding(

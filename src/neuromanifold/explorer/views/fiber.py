@@ -151,11 +151,12 @@ def _matrices(point: "Weights", seed: int) -> Iterator[tuple[tuple[str, str], "n
     import jax
     import numpy as np
 
+    from neuromanifold.certificates.input_scale import scaled_inputs
     from neuromanifold.networks.attention import attention_layer, normalised
-    from neuromanifold.networks.probe import random_inputs, well_scaled
 
     architecture = point.architecture
-    X = well_scaled(point, random_inputs(architecture, 1, seed))[0]
+    shape = (1, architecture.widths[0], architecture.tokens)
+    X = scaled_inputs(point, np.random.default_rng(seed).standard_normal(shape))[0]
     several = architecture.heads > 1
     with jax.enable_x64(True):
         for i, layer in enumerate(point.layers):

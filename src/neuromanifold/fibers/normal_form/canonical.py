@@ -68,7 +68,7 @@ class CanonicalForm:
         gap = "no singular value dropped" if self.gap is None else f"gap {self.gap:.1e}"
         name = self.weights.architecture.name
         if self.verdict == "undecided":
-            return f"Undecided: no normal form of these weights of {name} is sure ({self.deviation}; {gap})."
+            return f"Undecided: no sure normal form of weights of {name} ({self.deviation}; {gap})."
         return f"Normal form of weights of {name} ({special}; {self.deviation}; {gap})."
 
     def to_dict(self) -> dict[str, object]:

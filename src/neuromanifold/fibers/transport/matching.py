@@ -12,6 +12,8 @@ from scipy.optimize import linear_sum_assignment
 
 Stack = Float[np.ndarray, "head _ _"]
 
+_LARGEST_COST = 1e6  # costs of matrices that are floats are at most 2
+
 
 def match_heads(
     forms: Stack, new_forms: Stack, values: Stack | None, new_values: Stack | None, *, scaled: bool
@@ -20,7 +22,8 @@ def match_heads(
     cost = _costs(new_forms, forms, scaled=scaled)
     if values is not None and new_values is not None:
         cost = cost + _costs(new_values, values, scaled=scaled)
-    return linear_sum_assignment(cost)[1].astype(np.int64)
+    overflowed = np.nan_to_num(cost, nan=_LARGEST_COST, posinf=_LARGEST_COST)
+    return linear_sum_assignment(overflowed)[1].astype(np.int64)
 
 
 def scale_factor(form: Float[np.ndarray, "m n"], new_form: Float[np.ndarray, "m n"]) -> float:

@@ -47,7 +47,6 @@ LARGEST_TOLERANCE = 2.0**-16
 """A residual above this is not rounding, whatever the condition of the element."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Transport(Displayed):
     """A group element, and how well it carries the first weights to the second.
@@ -100,7 +99,7 @@ class Transport(Displayed):
         }
 
 
-def transport(first: Weights, second: Weights) -> Transport:
+def transport(first: Weights, second: Weights, *, unit: float | None = None) -> Transport:
     """The group element that carries `first` to `second` (lemma-3.1, lemma-3.5, eq-13).
 
     It always answers; whether the element does what is asked is in `found` and `residual`.
@@ -108,18 +107,29 @@ def transport(first: Weights, second: Weights) -> Transport:
     Args:
         first: weights W.
         second: weights W' of the same architecture.
+        unit: the unit roundoff with which the weights were stored; by default that of their dtype.
     """
     check_same_architecture(first, second)
-    unit = unit_roundoff(first, second)
+    unit = unit_roundoff(first, second) if unit is None else unit
     W, W_new = in_float64(first), in_float64(second)
+    with np.errstate(all="ignore"):  # what overflows is found by the residual
+        try:
+            element, choices = _element_between(W, W_new)
+            element, residual = _refined(element, W, W_new)
+        except np.linalg.LinAlgError:
+            element, choices = GroupElement.identity(W.architecture), ()
+            residual = _residual(W, W_new)
+        computed = _COMPUTED * float(np.finfo(np.float64).eps) * element.condition
+    return Transport(element, residual, _STORED * unit + computed, choices)
+
+
+def _element_between(W: Weights, W_new: Weights) -> tuple[GroupElement, tuple[str, ...]]:
+    """Steps 1 to 3, and where the element was not unique."""
     alignments = _align(W, W_new)
     interfaces, choices = complete_interfaces(W, W_new, alignments)
     element = _element(W.architecture, alignments, interfaces)
     element, free = _with_factors(element, W, W_new)
-    element, residual = _refined(element, W, W_new)
-    computed = _COMPUTED * float(np.finfo(np.float64).eps) * element.condition
-    tolerance = _STORED * unit + computed
-    return Transport(element, residual, tolerance, (*choices, *free))
+    return element, (*choices, *free)
 
 
 def _align(W: Weights, W_new: Weights) -> list[Alignment]:
@@ -251,6 +261,7 @@ def _residual(moved: Weights, wanted: Weights) -> float:
     for (_, T), (_, T_new) in zip(moved.named_tensors(), wanted.named_tensors(), strict=True):
         errors = np.linalg.norm(np.asarray(T) - np.asarray(T_new), axis=(1, 2))
         sizes = np.linalg.norm(np.asarray(T_new), axis=(1, 2))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            worst = max(worst, float(np.where(errors > 0, errors / sizes, 0.0).max()))
+        with np.errstate(all="ignore"):
+            relative = np.where(errors == 0, 0.0, errors / sizes)
+        worst = max(worst, float(np.where(np.isnan(relative), np.inf, relative).max()))
     return worst
