@@ -146,8 +146,9 @@ def test_what_makes_no_sense_is_refused(arguments, text):
 
 def test_numbers_beyond_the_range_are_refused_or_scaled():
     architecture = Architecture((4,) * 8, (2,) * 7, 3)
+    large = unflatten(architecture, 1e10 * random_weights(architecture, 0).flatten())
     with pytest.raises(ArgumentError, match="leaves the range of float64"):
-        numeric_jacobian(unflatten(architecture, 1e10 * random_weights(architecture, 0).flatten()))
+        numeric_jacobian(nm.network(architecture), named(large))
     assert estimate(architecture).verdict == "undecided"
 
 

@@ -283,7 +283,7 @@ def test_classify_in_the_agreed_form(capsys, tmp_path):
     assert answer["differential_rank"] == {"AV": 14, "QKV": 13}
     assert set(answer) == {
         "rank_A", "rank_V", "critical", "boundary", "singular", "reasons", "differential_rank",
-        "fiber_points",
+        "fiber_points", "verdict", "gap", "distance", "tolerance",
     }  # fmt: skip
     assert "smooth" in run(capsys, "classify", path)[1]
 

@@ -187,7 +187,7 @@ def test_behind_a_collapsing_layer_nothing_is_seen():
     weights = random_weights(architecture, 0)
     collapsed = with_tensors(weights, 1, key=np.zeros((1, 3, 3)))
     found = describe_fiber(collapsed)
-    assert "layer 2 makes all tokens equal: M_3 arbitrary" in found.case
+    assert "layer 2 makes tokens equal: M_3 arbitrary" in found.case
     assert found.points is None
     assert found.dimension.lower > describe_fiber(weights).dimension.lower
     assert found.dimension.lower <= found.dimension.upper

@@ -62,7 +62,9 @@ def test_scalings_and_gauge_change_nothing(sizes, ranks, parallel, seed):
     scaling = (np.array([generator.choice([-1e3, 1e-3])]),)
     moved = GroupElement(weights.architecture, scaling=scaling, key_query=gauge).act(weights)
     before, after = classify(weights), classify(moved)
-    assert {**before.to_dict(), "reasons": []} == {**after.to_dict(), "reasons": []}
+    one, other = before.to_dict(), after.to_dict()
+    for name in one.keys() - {"reasons", "gap", "distance", "tolerance"}:
+        assert one[name] == other[name]
     assert after.distances.rank_one == pytest.approx(before.distances.rank_one, abs=1e-10)
     assert after.distances.boundary == pytest.approx(before.distances.boundary, abs=1e-10)
 
@@ -194,7 +196,12 @@ def test_factors_that_cancel_give_rank_zero():
 
 def test_the_json_form_has_the_promised_fields():
     answer = json.loads(json.dumps(classify(float_layer(3, 2, 2, 1, 2, 0)).to_dict()))
+    assert answer["tolerance"] < answer["distance"]["rank_one"]
+    assert answer["gap"]["A"] is None or answer["gap"]["A"] > 1e10
+    for name in ("gap", "distance", "tolerance"):
+        answer.pop(name)
     assert answer == {
+        "verdict": "numerical",
         "rank_A": 1,
         "rank_V": 2,
         "critical": False,
@@ -206,10 +213,22 @@ def test_the_json_form_has_the_promised_fields():
     }
 
 
+def test_a_pair_near_a_special_one_is_undecided():
+    weights = float_layer(3, 2, 3, 2, 2, 0)
+    layer = weights.layers[0]
+    U, S, Wt = np.linalg.svd(layer.attention_matrices()[0])
+    for small, verdict in ((1e-12, "undecided"), (1e-6, "numerical")):
+        S[1] = small * S[0]
+        tensors = {"key": np.eye(3)[None], "query": ((U * S) @ Wt)[None], "value": layer.value}
+        found = classify(Weights.from_tensors(weights.architecture, [tensors]))
+        assert found.verdict == verdict
+        assert ("undecided" in str(found)) == (verdict == "undecided")
+
+
 def test_it_prints_as_a_sentence():
-    assert str(classify(float_layer(2, 1, 2, 2, 1, 0))) == (
-        "rank A = 2, rank V = 1: a smooth point of the neuromanifold"
-    )
+    printed = str(classify(float_layer(2, 1, 2, 2, 1, 0)))
+    assert printed.startswith("rank A = 2, rank V = 1: a smooth point of the neuromanifold (gaps ")
+    assert "tolerance" in printed
     assert "critical, boundary, singular; A = k⊗q and V = h⊗v with k ∥ v" in str(
         classify(float_layer(2, 1, 2, 1, 1, 0, parallel=True))
     )

@@ -148,7 +148,7 @@ def _softmax_case(seen: Determined) -> tuple[str, int | None]:
         return "one point (M, L)", 1
     last = len(seen.seen) - 1
     hidden = ", ".join(f"M_{i}" for i in range(last + 1, last + 1 + len(seen.unseen)))
-    case = f"layer {last} makes all tokens equal: {hidden} arbitrary, the rest of (M, L) one point"
+    case = f"layer {last} makes tokens equal: {hidden} arbitrary, the rest of (M, L) one point"
     return case, None
 
 

@@ -99,9 +99,7 @@ def determined(architecture: Architecture, facts: Sequence[FormFacts]) -> Determ
     return Determined(names if applies else frozenset(), frozenset(), "thm-3.7")
 
 
-def _softmax(
-    architecture: Architecture, forms: list[FormFacts], linear: FormFacts
-) -> Determined:
+def _softmax(architecture: Architecture, forms: list[FormFacts], linear: FormFacts) -> Determined:
     """L always; forms as far as tokens can differ (thm-3.9, softmax-fibers)."""
     all_forms = frozenset(form.name for form in forms)
     only_linear = frozenset((linear.name,))

@@ -219,7 +219,9 @@ def _carried(
 
 def _with_output_scale(weights: Weights, exponent: int) -> Weights:
     """The weights with their output times a power of two."""
-    layers = [dict(layer.tensors()) for layer in weights.layers]
+    layers = [
+        {name: np.asarray(T) for name, T in layer.tensors().items()} for layer in weights.layers
+    ]
     last = "output" if "output" in layers[-1] else "value"
     layers[-1][last] = np.ldexp(layers[-1][last], exponent)
     return Weights.from_tensors(weights.architecture, layers)

@@ -11,6 +11,7 @@ The ranks of the differentials are computed, not taken from these statements.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from neuromanifold.geometry.differential import (
 )
 from neuromanifold.geometry.layer import Factors, Matrix, check_layer
 from neuromanifold.networks.weights import Weights
+
+CLEAR = 1000.0
+"""From this multiple of what counts as zero on a number counts as clearly not zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +87,45 @@ class Classification(Displayed):
     tolerance: float
     exact: ExactRanks | None
 
+    @property
+    def verdict(self) -> Literal["numerical", "undecided"]:
+        """`undecided` when a number lies between what counts as zero and a thousand times that.
+
+        A singular value there is too large for rounding and too small to be sure of, and so is the
+        sine of the angle between k and v.
+        """
+        near = any(
+            bool(np.any((found.singular_values > found.threshold) & (found.singular_values < far)))
+            for found in (self.attention, self.value)
+            for far in [CLEAR * found.threshold]
+        )
+        return "undecided" if near or self._nearly_parallel else "numerical"
+
+    @property
+    def _nearly_parallel(self) -> bool:
+        if self.parallel is None or self.critical:
+            return False
+        sizes = (
+            found.threshold / found.singular_values[0] for found in (self.attention, self.value)
+        )
+        return bool(self.parallel < CLEAR * sum(sizes))
+
     def __str__(self) -> str:
         kinds = [kind for kind in ("critical", "boundary", "singular") if getattr(self, kind)]
         what = ", ".join(kinds) if kinds else "a smooth point of the neuromanifold"
         why = "".join(f"; {reason}" for reason in self.reasons)
-        return f"rank A = {self.attention.rank}, rank V = {self.value.rank}: {what}{why}"
+        ranks = f"rank A = {self.attention.rank}, rank V = {self.value.rank}"
+        if self.verdict == "numerical":
+            return f"{ranks}: {what}{why} ({self._numbers})"
+        return f"undecided, near a special point; {ranks} here: {what}{why} ({self._numbers})"
+
+    @property
+    def _numbers(self) -> str:
+        """Gaps, distances and the tolerance."""
+        gaps = f"gaps {self.attention.gap:.1e} and {self.value.gap:.1e}"
+        rank_one, boundary = self.distances.rank_one, self.distances.boundary
+        apart = f"distance {rank_one:.1e} to rank one, {boundary:.1e} to the boundary"
+        return f"{gaps}, {apart}, tolerance {self.tolerance:.1e}"
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form."""
@@ -98,6 +136,16 @@ class Classification(Displayed):
             "boundary": self.boundary,
             "singular": self.singular,
             "reasons": list(self.reasons),
+            "verdict": self.verdict,
+            "gap": {
+                "A": _finite(self.attention.gap),
+                "V": _finite(self.value.gap),
+            },
+            "distance": {
+                "rank_one": self.distances.rank_one,
+                "boundary": self.distances.boundary,
+            },
+            "tolerance": self.tolerance,
             "differential_rank": {
                 "AV": self.pair_differential.rank,
                 "QKV": self.weight_differential.rank,
@@ -148,6 +196,10 @@ def classify(
         tolerance=tolerance,
         exact=None if field is None else exact_ranks(factors, field),
     )
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _rounding(weights: Weights) -> float:
