@@ -17,9 +17,9 @@ from neuromanifold.fibers.determined import (
     together,
 )
 from neuromanifold.fibers.invariants import Invariant, invariants, kind_of
-from neuromanifold.fibers.outputs import is_homogeneous
 from neuromanifold.fibers.rationals import ExactInvariant, exact_invariants, multiply_to_one
 from neuromanifold.fibers.units import InUnits
+from neuromanifold.networks.traits import is_homogeneous
 from neuromanifold.networks.weights import Weights
 
 FACTOR = "the size"

@@ -22,6 +22,7 @@ from jaxtyping import Float, Int
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.units import InUnits, in_units, size_exponent
+from neuromanifold.networks.traits import is_homogeneous
 from neuromanifold.networks.weights import Weights
 
 Inputs = Float[np.ndarray, "n d t"]
@@ -69,11 +70,6 @@ class OutputDifference:
         tiny = np.finfo(np.float64).tiny
         ratios = np.where(self.differences > 0, self.differences / np.maximum(self.bounds, tiny), 0)
         return int(np.argmax(ratios))
-
-
-def is_homogeneous(architecture: Architecture) -> bool:
-    """Whether φ(sX) = s^(3^l) φ(X): lightning without skip (def-2)."""
-    return architecture.attention == "lightning" and architecture.skip == "none"
 
 
 def random_inputs(architectures: Sequence[Architecture], count: int, seed: int) -> Inputs:

@@ -31,13 +31,13 @@ from neuromanifold.fibers.outputs import (
     OutputDifference,
     Outputs,
     common_units,
-    is_homogeneous,
     output_difference,
     outputs,
     random_inputs,
 )
 from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.units import InUnits
+from neuromanifold.networks.traits import is_homogeneous
 from neuromanifold.networks.weights import Weights
 
 Verdict = Literal["same", "different", "undecided"]
