@@ -136,6 +136,11 @@ class Classification(Displayed):
             "boundary": self.boundary,
             "singular": self.singular,
             "reasons": list(self.reasons),
+            "differential_rank": {
+                "AV": self.pair_differential.rank,
+                "QKV": self.weight_differential.rank,
+            },
+            "fiber_points": self.fiber_points,
             "verdict": self.verdict,
             "gap": {
                 "A": _finite(self.attention.gap),
@@ -146,11 +151,6 @@ class Classification(Displayed):
                 "boundary": self.distances.boundary,
             },
             "tolerance": self.tolerance,
-            "differential_rank": {
-                "AV": self.pair_differential.rank,
-                "QKV": self.weight_differential.rank,
-            },
-            "fiber_points": self.fiber_points,
         }
 
 
