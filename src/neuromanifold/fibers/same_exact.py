@@ -203,9 +203,9 @@ def _vanishes(first: Weights, second: Weights, seed: int) -> bool:
         pair = tuple(_residues(weights, field) for weights in (first, second))
         for k in range(POINTS):
             X = field.random(seed, f"point {k}", shape)
-            exponentials = FormalElements(field, seed + k) if function.uses_exponentials else None
+            elements = FormalElements(field, seed + k)
             try:
-                value = function(field, pair, X, exponentials=exponentials)
+                value = function(field, pair, X, elements=elements)
             except ZeroResidueError:
                 return False
             if np.any(value):

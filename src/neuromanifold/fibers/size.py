@@ -26,7 +26,7 @@ from neuromanifold.algebra.linear import FloatingPoint, Modular
 from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
-from neuromanifold.certificates.exact import certify, given_residues
+from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.numeric import clear_rank, numeric_jacobian, unit_rows
 from neuromanifold.fibers.rationals import Dyadic
 from neuromanifold.formula.formula import dimension_formula
@@ -169,7 +169,7 @@ def _orbits(weights: Weights, field: PrimeField, free: np.ndarray) -> tuple[int,
     """The rank of all that lies in the fiber, and that of each family, mod p."""
     architecture = weights.architecture
     network = attention_network(architecture)
-    residues = network.assemble(given_residues(network, weights, field))
+    residues = network.assemble(field.from_floats(network.flatten(network.values(weights))))
     orbits: dict[str, int] = {}
     rows = [np.zeros((0, architecture.parameters))]
     for family in families_of(network):
@@ -195,8 +195,7 @@ def _exact_rank(weights: Weights, field: PrimeField, seen_forms: int | None) -> 
             [jnp.ravel(B) for B in (*virtual.forms[:seen_forms], virtual.linear)]
         )
 
-    network = attention_network(architecture)
-    residues = unflatten(architecture, given_residues(network, weights, field))
+    residues = unflatten(architecture, field.from_floats(weights.flatten()))
     leaves = jax.tree.leaves(over_prime_field(jax.jacrev(seen), residues)(field, residues))
     rows = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
     return rank(np.ascontiguousarray(rows), field)
