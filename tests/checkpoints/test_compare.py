@@ -12,9 +12,11 @@ from neuromanifold.checkpoints.align import Aligned, align, weight_distance
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.compare import compare
 from neuromanifold.checkpoints.fingerprint import model_fingerprint
+from neuromanifold.checkpoints.forms import Heads
 from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
 from neuromanifold.checkpoints.gauge.group import act, random_element
 from neuromanifold.checkpoints.heatmap import compare_figure
+from neuromanifold.checkpoints.matching import head_products
 from neuromanifold.checkpoints.nearest import nearest_basis, nearest_scale
 from neuromanifold.cli import main
 from neuromanifold.errors import ArgumentError
@@ -162,6 +164,29 @@ def test_distances_are_those_of_the_dense_products(model, tmp_path):
             O, P = (writes @ t[f"{at}output"][g, h % share] @ V for t in (weights, moved))
             expected = np.linalg.norm(O - P) / max(np.linalg.norm(O), np.linalg.norm(P))
             assert found.writes[h] == pytest.approx(expected, rel=1e-10)
+
+
+def test_inner_products_of_heads_are_those_of_the_dense_forms():
+    random = np.random.default_rng(0)
+
+    def heads():
+        q, k, o, v = (random.normal(size=(n, 2, 5)) for n in (4, 2, 4, 2))
+        planes = [
+            random.normal(size=(n, 3, 5)) + 1j * random.normal(size=(n, 3, 5)) for n in (4, 2)
+        ]
+        return Heads(q, k, *planes, q[:, :0], k[:, :0], o, v)
+
+    def dense(x, h):
+        planes = np.einsum("pe,pf->pef", x.query_planes[h].conj(), x.key_planes[h // 2])
+        return x.query[h].T @ x.key[h // 2], planes, x.output[h].T @ x.value[h // 2]
+
+    a, b = heads(), heads()
+    scores, writes = head_products(a, b)
+    for i in range(4):
+        for j in range(4):
+            (x, p, o), (y, q, w) = dense(a, i), dense(b, j)
+            assert scores[i, j] == pytest.approx(np.sum(x * y) + np.vdot(p, q).real)
+            assert writes[i, j] == pytest.approx(np.sum(o * w))
 
 
 def test_a_changed_head_is_found_behind_a_gauge_and_rounding(model, tmp_path):
