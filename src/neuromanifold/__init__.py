@@ -18,7 +18,6 @@ _HOME = {
     "dimension_formula": "neuromanifold.formula.formula",
     "redundancy": "neuromanifold.formula.redundancy",
     "network": "neuromanifold.symmetry.families",
-    "from_torch": "neuromanifold.networks.frontends.pytorch",
     "Network": "neuromanifold.networks.network",
     "Space": "neuromanifold.networks.space",
     "Tensor": "neuromanifold.networks.space",
