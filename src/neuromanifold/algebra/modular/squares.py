@@ -34,6 +34,8 @@ from neuromanifold.errors import NotCoveredError
 
 ATTEMPTS = 4096
 """Draws of one segment before giving up: enough for about nine radicands with nothing between."""
+PATIENCE = 128
+"""Draws of a later segment before it is joined to the one before."""
 
 Redraw = Callable[[int], tuple[Any, ...]]
 """From the number of the attempt to all arguments, those of samples drawn afresh."""
@@ -160,7 +162,8 @@ class _Search:
     def _settle(self, k: int) -> bool:
         """Draw what is free in segment k until its radicands are squares for every sample."""
         segment = self.segments[k]
-        for attempt in range(ATTEMPTS):
+        # What is free may not reach every radicand here; then more of the program is drawn again.
+        for attempt in range(ATTEMPTS if k == 0 else PATIENCE):
             for step in self.program.steps[segment.start : segment.stop]:
                 operands = [self.slots[i] for i in step.inputs]
                 self.slots[step.output] = step.operation(self.setting, *operands)
