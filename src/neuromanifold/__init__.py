@@ -27,6 +27,7 @@ _HOME = {
     "Monomial": "neuromanifold.symmetry.groups",
     "WithTranslations": "neuromanifold.symmetry.groups",
     "certify": "neuromanifold.certificates.exact",
+    "from_torch": "neuromanifold.networks.frontends.pytorch",
     "certify_function": "neuromanifold.certificates.exact",
     "verify": "neuromanifold.certificates.verify",
     "estimate": "neuromanifold.certificates.numeric",
