@@ -116,12 +116,13 @@ def certifying(sizes: Sizes, inputs: int | None = None) -> Cost:
     return _cost(held, tracing + evaluating + 5e-11 * min(rows, N) * N * N + 1e-10 * float(E) ** 3)
 
 
-def verifying(sizes: Sizes) -> Cost:
+def verifying(sizes: Sizes, inputs: int | None = None) -> Cost:
     """The same by plain integers and python-flint, which hold a Python integer for a number."""
     N, E = sizes.parameters, sizes.exponentials
-    proof = certifying(sizes)
-    held = 8 * (N + 8) * N + 20 * E * E
-    naive = 3e-7 * N * (N + sizes.activations) + 2e-10 * float(N) ** 3 + 4e-10 * float(E) ** 3
+    rows = N + 8 if inputs is None else inputs
+    proof = certifying(sizes, inputs)
+    held = 8 * rows * N + 20 * E * E
+    naive = 3e-7 * rows * (N + sizes.activations) + 2e-10 * rows * N * N + 4e-10 * float(E) ** 3
     return proof + _cost(held, naive)
 
 

@@ -166,11 +166,11 @@ def test_verify_exits_with_one_when_a_value_does_not_hold(capsys, tmp_path):
     from neuromanifold.architecture import Architecture
     from neuromanifold.certificates.exact import certify
 
-    false = replace(certify(Architecture((3, 2), (2,), 3)), lower=12)
+    false = replace(certify(Architecture((3, 2), (2,), 3)), rank=12)
     false.save(tmp_path / "false.json")
     code, out, _ = run(capsys, "verify", str(tmp_path / "false.json"))
     assert code == 1
-    assert "lower 12, recomputed 13" in out
+    assert "rank 12, recomputed 13" in out
 
 
 MODULE = """

@@ -8,11 +8,12 @@ import pytest
 
 import neuromanifold as nm
 from neuromanifold.algebra.modular import FormalElements, Obligation
-from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
 from neuromanifold.architecture import Architecture
+from neuromanifold.certificates.certificate import Function
 from neuromanifold.certificates.exact import certify, certify_function
-from neuromanifold.certificates.jacobian import at_a_point, jacobian_rows
-from neuromanifold.certificates.twin import TwinExponentials
+from neuromanifold.certificates.jacobian import Readings, at_a_point, jacobian_rows
+from neuromanifold.certificates.twin import Twin, TwinExponentials
 from neuromanifold.certificates.verify import twin_rows, verify
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.weights import random_weights
@@ -51,6 +52,13 @@ def test_true_certificates_are_confirmed_with_either_prime(architecture):
         {"symmetries": ()},
         {"obligations": (Obligation("exponentials", 11, 11), Obligation("maxima", 2, 2))},
         {"upper_source": "symmetries"},
+        {"obligations": ()},
+        {"parameters": 99},
+        {"kernel_checks": 0},
+        {"function": Function("f", "0" * 64)},
+        {"user_symmetries": True},
+        {"readings": Readings((0.1,), (), ())},
+        {"inputs": 5},
     ],
 )
 def test_false_certificates_are_refuted(change):
@@ -94,3 +102,51 @@ def test_the_twin_has_the_same_exponentials():
     assert [twin(int(a) % field.modulus) for a in arguments] == [
         int(e) % field.modulus for e in ours
     ]
+
+
+def test_a_rank_that_proves_nothing_cannot_be_passed_off_as_a_proof():
+    """exp(w₀X + w₁) and w₂ are two parameters, for the formal exponentials three."""
+
+    def f(w, X):
+        return w[0] * jnp.exp(w[1] * X) * jnp.exp(w[2] * X)
+
+    shapes = (jnp.zeros(3), jnp.zeros(()))
+    true = certify_function(f, *shapes)
+    assert verify(true, nm.network(f, *shapes)).agrees
+    forged = replace(true, obligations=(), rank=true.upper)
+    assert forged.verdict == "exact"
+    verification = verify(forged, nm.network(f, *shapes))
+    assert not verification.agrees
+    assert {"rank", "verdict"} & {c.name for c in verification.checks if not c.agrees}
+
+
+def test_given_symmetries_cannot_be_called_proved():
+    def f(w, X):
+        return w[0] * w[1] * X
+
+    shapes = (jnp.zeros(2), jnp.zeros(()))
+    scaling = [lambda s, w: w * jnp.exp(s * jnp.array([1.0, -1.0]))]
+    true = certify_function(f, *shapes, symmetries=scaling)
+    assert true.verdict == "exact given symmetries"
+    network = nm.network(f, *shapes, symmetries=scaling)
+    assert verify(true, network).agrees
+    forged = replace(true, user_symmetries=False)
+    assert forged.verdict == "exact"
+    assert not verify(forged, network).agrees
+
+
+def test_a_genuine_certificate_is_confirmed_where_the_twin_divides_by_zero(monkeypatch):
+    certificate = certify(Architecture((2, 2), (1,), 2, "softmax"))
+    rows, calls = Twin.arguments, []
+
+    def sometimes(self, weights, X):
+        calls.append(1)
+        if len(calls) == 3:
+            raise ZeroResidueError("0")
+        return rows(self, weights, X)
+
+    monkeypatch.setattr(Twin, "arguments", sometimes)
+    assert verify(certificate).agrees
+    assert len(calls) > 3
+    monkeypatch.setattr(Twin, "jacobian", lambda *_: (_ for _ in ()).throw(ZeroResidueError("0")))
+    assert verify(certificate).agrees

@@ -153,15 +153,16 @@ def at_a_point(
     seed: int,
     compute: Callable[[Point], T],
     weights: GivenWeights | None = None,
+    attempts: range | None = None,
 ) -> T:
     """`compute` at a random point, drawn again while it is none that can be used.
 
     A point cannot be used when a denominator is zero there, or when a radicand that depends on the
-    weights alone is no square. With `weights` given only inputs and formal elements are drawn.
+    weights alone is no square. With `weights` given only inputs and formal elements are drawn; with
+    `attempts` those draws are made and no others.
     """
-    attempts = ATTEMPTS
-    attempt = 0
-    while attempt < attempts:
+    attempt, last = (0, ATTEMPTS) if attempts is None else (attempts.start, attempts.stop)
+    while attempt < last:
         at = None if weights is None else weights(field)
         if at is None:
             at = field.random(seed, f"weights attempt {attempt}", (network.columns,))
@@ -169,12 +170,12 @@ def at_a_point(
         try:
             return compute(Point(field, seed, attempt, at, weights))
         except NonSquareError:
-            attempts = MORE_ATTEMPTS
+            last = MORE_ATTEMPTS if attempts is None else last
         except ZeroResidueError:
             pass
         attempt += 1
     raise ArgumentError(
-        f"a denominator is zero or a radicand no square mod {field.modulus} at {attempts} points "
+        f"a denominator is zero or a radicand no square mod {field.modulus} at {last} points "
         "in a row; the function divides by something that vanishes identically, or try another "
         "--prime"
     )

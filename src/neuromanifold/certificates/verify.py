@@ -2,12 +2,13 @@
 
 The points are drawn again from the recorded seed. The Jacobian and the exponents come from the
 naive twin, dual numbers in plain integers, and all ranks, of the Jacobian, the symmetries' tangent
-vectors and the exponents, from python-flint. The twin knows exponentials without relations; where
-there are other formal functions the rows come from the traced program again. The obligations of
-all formal elements are checked again in any case.
+vectors and the exponents, from python-flint. From the certificate comes only what was asked;
+whatever else it claims is compared, field by field, with what comes out. The twin knows
+exponentials without relations; where there are other formal functions the rows come from the traced
+program again. The obligations of all formal elements are checked again in any case.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import flint
@@ -16,12 +17,30 @@ import numpy as np
 from jaxtyping import Float, Int64
 
 from neuromanifold.algebra.modular import Obligation
-from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.algebra.prime_field import ZeroResidueError
 from neuromanifold.architecture import Architecture
-from neuromanifold.certificates.certificate import Certificate
-from neuromanifold.certificates.exact import given_weights, upper_bound, weights_hash
-from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, jacobian_rows, samples
-from neuromanifold.certificates.symmetry_bound import FamilyRank, known_generators
+from neuromanifold.certificates.certificate import Certificate, Function
+from neuromanifold.certificates.exact import (
+    certificate_field,
+    given_weights,
+    upper_bound,
+    weights_hash,
+)
+from neuromanifold.certificates.jacobian import (
+    Point,
+    at_a_point,
+    batches,
+    drawn,
+    jacobian_rows,
+    readings_of,
+    samples,
+)
+from neuromanifold.certificates.program import rows_program
+from neuromanifold.certificates.symmetry_bound import (
+    FamilyRank,
+    known_generators,
+    random_kernel_vectors,
+)
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
@@ -105,42 +124,84 @@ def verify(
     """
     net = _subject(certificate, subject)
     _check_weights(certificate, net, weights)
-    field = PrimeField(prime or certificate.prime)
+    field = certificate_field(certificate.prime if prime is None else prime, certificate.inputs)
     given = None if weights is None else given_weights(net, weights)
+    # Over the recorded prime at the recorded point; over another one at any point that will do.
+    attempts = range(certificate.attempt, certificate.attempt + 1) if prime is None else None
 
     def compute(point: Point) -> Verification:
-        blocks = known_generators(net, net.assemble(point.weights), field)
-        rows = [(block.family, net.dense(block)) for block in blocks]
-        families = _family_ranks(rows, field.modulus)
-        upper, source = upper_bound(net, families)
-        # The relations of formal elements, and so the rows, depend on how many are checked at once.
-        checks = point.obligations(net, certificate.inputs)
-        exponents = None
-        if _has_twin(checks):
-            matrix = twin_rows(net, point, certificate.inputs)
-            if certificate.independence is not None:
-                count = certificate.independence.columns
-                exponents = _twin_exponents(net, point, count, fixed_weights=weights is not None)
+        expected, twin = _recomputed(certificate, net, point)
+        claims, found = certificate.to_dict(), expected.to_dict()
+        checks = [Check(key, claims[key], found[key]) for key in claims if key not in _ASKED]
+        return Verification(certificate, field.modulus, (*checks, *twin))
+
+    return at_a_point(net, field, certificate.seed, compute, given, attempts)
+
+
+_ASKED = frozenset(
+    {"format", "version", "checksum", "versions", "seconds"}
+    | {"architecture", "readout", "prime", "seed", "attempt", "inputs"}
+)
+"""What verification takes from a certificate, or what claims nothing; all else is recomputed."""
+
+
+def _recomputed(
+    certificate: Certificate, net: Network, point: Point
+) -> tuple[Certificate, tuple[Check, ...]]:
+    """The certificate as it has to be, made by other means, and what only the twin can check.
+
+    Only what was asked comes from the certificate: the network, the point, the number of inputs.
+    """
+    p, count = point.field.modulus, certificate.inputs
+    blocks = known_generators(net, net.assemble(point.weights), point.field)
+    families = _family_ranks([(block.family, net.dense(block)) for block in blocks], p)
+    upper, source = upper_bound(net, families)
+    obligations = point.obligations(net, count)
+    matrix, exponents = _rows(net, point, count, obligations)
+    kernel = random_kernel_vectors(blocks, net, point.field, point.seed).vectors
+    products = _integers(matrix, p) @ _integers(kernel, p) % p  # below 2^63: see the twin's bounds
+    checks = [Check("rows times kernel vectors", 0, int(np.count_nonzero(products)))]
+    claimed = next((o for o in obligations if o.name == "exponentials"), None)
+    if claimed is not None and exponents is not None:
+        pair = [claimed.columns, claimed.rank]
+        checks.append(Check("exponents by the twin", pair, list(exponents)))
+    name = certificate.function.name if certificate.function else net.name
+    expected = replace(
+        certificate,
+        architecture=net.architecture,
+        function=None if net.architecture else Function(name, net.fingerprint),
+        weights=certificate.weights,  # compared with the weights themselves before
+        prime=p,
+        parameters=net.parameters,
+        rank=max(0, flint_rank(matrix, p) - len(net.constants)),
+        upper=upper,
+        upper_source=source,
+        symmetries=families,
+        kernel_checks=kernel.shape[1],
+        obligations=obligations,
+        user_symmetries=not net.is_built_in and any(f.dimension for f in families),
+        readings=readings_of(rows_program(net, batches(count)[1])),
+    )
+    return expected, tuple(checks)
+
+
+def _rows(
+    net: Network, point: Point, count: int, obligations: tuple[Obligation, ...]
+) -> tuple[Any, tuple[int, int] | None]:
+    """The rows uᵀ J and the exponents' count and rank, from the twin where it knows the network.
+
+    The twin evaluates everything, also what no output needs; a denominator that is zero only there
+    is no fault of the certificate, and the rows come from the traced program again.
+    """
+    if _has_twin(obligations):
+        try:
+            rows = twin_rows(net, point, count)
+        except ZeroResidueError:
+            pass
         else:
-            rows = list(jacobian_rows(net, point, certificate.inputs))
-            matrix = np.concatenate(rows)[: certificate.inputs]
-        rank = max(0, flint_rank(matrix, field.modulus) - len(net.constants))
-        found = Recomputed(rank, upper, source, families, checks, exponents)
-        return _compared(certificate, field.modulus, found)
-
-    return at_a_point(net, field, certificate.seed, compute, given)
-
-
-@dataclass(frozen=True, slots=True)
-class Recomputed:
-    """What the values of a certificate were recomputed to be."""
-
-    rank: int
-    upper: int
-    upper_source: str
-    families: tuple[FamilyRank, ...]
-    obligations: tuple[Obligation, ...]
-    exponents: tuple[int, int] | None
+            formal = any(o.name == "exponentials" for o in obligations)
+            return rows, _twin_exponents(net, point) if formal else None
+    return np.concatenate(list(jacobian_rows(net, point, count)))[:count], None
 
 
 def _has_twin(obligations: tuple[Obligation, ...]) -> bool:
@@ -177,25 +238,6 @@ def flint_rank(
     return flint.nmod_mat(rows, columns, entries, prime).rank() if entries else 0
 
 
-def _compared(certificate: Certificate, prime: int, found: Recomputed) -> Verification:
-    recorded = {family.name: family.dimension for family in certificate.symmetries}
-    families = found.families
-    checks = [
-        Check("rank", certificate.rank, found.rank),
-        Check("upper", certificate.upper, found.upper),
-        Check("upper_source", certificate.upper_source, found.upper_source),
-        *(Check(f"symmetries {f.name}", recorded.get(f.name), f.dimension) for f in families),
-        Check("symmetry families", sorted(recorded), sorted(f.name for f in families)),
-    ]
-    shown = {o.name: [o.columns, o.rank, o.relations] for o in certificate.obligations}
-    again = {o.name: [o.columns, o.rank, o.relations] for o in found.obligations}
-    checks += [Check(name, shown.get(name), again.get(name)) for name in {**shown, **again}]
-    if certificate.independence is not None and found.exponents is not None:
-        check = certificate.independence
-        checks.append(Check("exponents by the twin", (check.columns, check.rank), found.exponents))
-    return Verification(certificate, prime, tuple(checks))
-
-
 def _family_ranks(
     blocks: list[tuple[str, Float[np.ndarray, "_ columns"]]], prime: int
 ) -> tuple[FamilyRank, ...]:
@@ -230,24 +272,38 @@ def twin_rows(net: Network, point: Point, count: int) -> Integers:
     return np.stack(rows)
 
 
-def _twin_exponents(
-    net: Network, point: Point, count: int, *, fixed_weights: bool
-) -> tuple[int, int]:
+def _twin_exponents(net: Network, point: Point) -> tuple[int, int] | None:
     """How many distinct exponents that are not always 0 the twin finds, and their rank.
 
     In place of derivatives it takes differences at two inputs with the same weights, from which
-    combinations that depend on weights alone disappear too.
+    combinations that depend on weights alone disappear too. These points are its own: where a
+    denominator is zero it draws others.
     """
-    p, rows = point.field.modulus, count + 8
-    fresh = point.draw("independence weights", (rows, net.columns))
+    for attempt in range(_DRAWS):
+        try:
+            return _exponents_at(net, point, f"independence {attempt}")
+        except ZeroResidueError:
+            continue
+    return None
+
+
+_DRAWS = 5
+
+
+def _exponents_at(net: Network, point: Point, label: str) -> tuple[int, int]:
+    p = point.field.modulus
+    weights = _integers(point.weights, p)
+    one = _sample(drawn(net.sample, point, f"{label} count", 1), 0, p)
+    rows = len(_twin(net, point, label).arguments(weights, one)) + 8
+    fresh = point.draw(f"{label} weights", (rows, net.columns))
     sides = []
     for side in ("first", "second"):
-        twin = _twin(net, point, f"independence {side}")
-        inputs = drawn(net.sample, point, f"independence inputs {side}", rows)
+        twin = _twin(net, point, f"{label} {side}")
+        inputs = drawn(net.sample, point, f"{label} inputs {side}", rows)
         values = []
         for n in range(rows):
-            weights = _integers(point.weights if fixed_weights else fresh[n], p)
-            values.append(twin.arguments(weights, _sample(inputs, n, p)))
+            at = weights if point.given is not None else _integers(fresh[n], p)
+            values.append(twin.arguments(at, _sample(inputs, n, p)))
         sides.append(np.stack(values))
     columns = np.unique(np.concatenate(sides), axis=1)
     columns = columns[:, np.any(columns, axis=0)]

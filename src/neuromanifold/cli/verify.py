@@ -39,7 +39,7 @@ def verify(
         from neuromanifold.cli.user_function import network_sizes, user_network
 
         mine = user_network(function)
-        with limits.spend(verifying(network_sizes(mine)), "verifying"):
+        with limits.spend(verifying(network_sizes(mine), certificate.inputs), "verifying"):
             from neuromanifold.certificates.verify import verify as recompute
 
             verification = recompute(certificate, mine, prime=prime)
@@ -50,7 +50,9 @@ def verify(
                 f"the certificate is about the function {certificate.subject}; "
                 "name it with --function module.py:function"
             )
-        with limits.spend(verifying(sizes_of(certificate.architecture)), "verifying"):
+        with limits.spend(
+            verifying(sizes_of(certificate.architecture), certificate.inputs), "verifying"
+        ):
             from neuromanifold.certificates.verify import verify as recompute
 
             verification = recompute(certificate, prime=prime, weights=given)
