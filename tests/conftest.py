@@ -11,3 +11,15 @@ settings.load_profile("neuromanifold")
 def architecture(request):
     """Every network of the table, one after another."""
     return request.param
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(one, marks=() if k % 4 == 1 else pytest.mark.slow)
+        for k, one in enumerate(ARCHITECTURES)
+    ],
+    ids=lambda architecture: architecture.name,
+)
+def some_architecture(request):
+    """Every network of the table, all but a quarter of them in the slow suite only."""
+    return request.param

@@ -28,6 +28,7 @@ def test_the_symmetries_of_every_extension_are_found(network):
     assert found.certificate.verdict == "exact given symmetries"
 
 
+@pytest.mark.slow
 def test_the_families_of_the_papers_networks_are_found():
     """At least those: in wide layers and at special sizes more symmetries are affine."""
     for architecture in ARCHITECTURES[::4]:

@@ -19,7 +19,7 @@ from neuromanifold.certificates.exact import certify
 from neuromanifold.networks.files import save_weights
 from neuromanifold.networks.weights import random_weights
 
-FEW = 15
+FEW = 8
 LIMITS = ("--max-memory", "1GB", "--max-time", "3s")
 
 STRANGE = [

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from models import make_model
-from test_same import families, moved, permuted
+from test_same_models import families, moved, permuted
 
 from neuromanifold.checkpoints.canonical import Canonical, Steps, write_canonical
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
