@@ -231,9 +231,9 @@ def _solved(
         if not any(np.any(field.matmul(equation, solutions)) for equation in fresh):
             return np.ascontiguousarray(solutions.T), used
         wanted *= 2
-    raise ArgumentError(
+    raise RuntimeError(
         f"the equations for the symmetries of {net.name} still give new conditions after {used} "
-        "random weights; this is an error of the program: please report it"
+        "random weights"
     )
 
 
