@@ -48,9 +48,10 @@ def test_network(visit, page, inspected, folder):
     assert sorted(title.split(":")[0] for title in lit) == sorted(
         f"layers.{i}.{name}" for i in (0, 1) for name in ("query", "key")
     )
-    page.get_by_label("Tokens").fill("2")
-    expect(page.locator(".chip").first).to_have_text("conjecture")
-    assert "tokens=2" in page.url
+    expect(page.locator(".chip").first).to_have_text("theorem")
+    page.get_by_label("Tokens").fill("1")
+    expect(page.locator(".big").first).to_have_text("21")
+    assert "tokens=1" in page.url
     page.get_by_role("textbox", name="Ranks a").fill("2")
     expect(page.get_by_role("alert")).to_contain_text("one number for each of the 2 layers")
     page.get_by_role("textbox", name="Ranks a").fill("2,2")
