@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 from hypothesis import settings
 
@@ -23,3 +25,12 @@ def architecture(request):
 def some_architecture(request):
     """Every network of the table, all but a quarter of them in the slow suite only."""
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def _forget_networks(request):
+    """Networks made while something was patched, a formula say, are not kept for other tests."""
+    yield
+    diagrams = sys.modules.get("neuromanifold.symmetry.attention")
+    if "monkeypatch" in request.fixturenames and diagrams is not None:
+        diagrams.attention_network.cache_clear()
