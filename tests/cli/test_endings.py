@@ -76,6 +76,25 @@ def interrupted(arguments, after, presses=1):
     return process.returncode, err
 
 
+class Finalised:
+    """An object in whose finaliser Ctrl-C is pressed; Python drops what is raised there."""
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+
+def test_ctrl_c_inside_a_finaliser_is_not_lost(capsys, monkeypatch):
+    def slow(*_arguments, **_options):
+        Finalised()
+        time.sleep(5)
+        pytest.fail("the interrupt was lost")
+
+    monkeypatch.setattr("neuromanifold.formula.formula.dimension_formula", slow)
+    code, out, err = run(capsys, "dim", *NETWORK)
+    assert (code, out, err) == (130, "", "neuromanifold: interrupted; nothing was written\n")
+
+
 def test_ctrl_c_ends_a_computation_with_its_sentence():
     long = ["dim", "--widths", "20,20", "--ranks", "10", "--tokens", "64", "--certify"]
     for after in (0.7, 2.5):

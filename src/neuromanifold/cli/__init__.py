@@ -4,9 +4,11 @@ Exit codes: 0 answered; 1 a claim is refuted, and nothing else; 2 misuse, a corr
 than is allowed; 3 an error of the program; 130 interrupted.
 """
 
+import _thread
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -76,7 +78,8 @@ def _end(code: int, sentence: str) -> int:
 def _impatient_interrupts() -> Iterator[None]:
     """The first Ctrl-C raises `KeyboardInterrupt`, a second one while it is tidied up ends at once.
 
-    Both say so; a traceback says nothing to who pressed the keys.
+    Both say so; a traceback says nothing to who pressed the keys. An interrupt that falls into a
+    finaliser or a callback of the garbage collector is dropped by Python: it is raised again.
     """
 
     def second(_signal: int, _frame: FrameType | None) -> None:
@@ -87,12 +90,22 @@ def _impatient_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, second)
         raise KeyboardInterrupt
 
+    def dropped(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            return report(unraisable)
+        signal.signal(signal.SIGINT, first)
+        retry = threading.Timer(0.02, _thread.interrupt_main)
+        retry.daemon = True
+        retry.start()
+
     try:
         before = signal.signal(signal.SIGINT, first)
     except ValueError:  # not the main thread, which alone gets signals
         yield
         return
+    report, sys.unraisablehook = sys.unraisablehook, dropped
     try:
         yield
     finally:
+        sys.unraisablehook = report
         signal.signal(signal.SIGINT, before)
