@@ -92,7 +92,8 @@ def _impatient_interrupts() -> Iterator[None]:
 
     def dropped(unraisable: "sys.UnraisableHookArgs") -> None:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-            return report(unraisable)
+            report(unraisable)
+            return
         signal.signal(signal.SIGINT, first)
         retry = threading.Timer(0.02, _thread.interrupt_main)
         retry.daemon = True
