@@ -19,14 +19,17 @@ class Displayed:
     """A result that a notebook shows as its sentence and a table of its numbers.
 
     Where a result has `_parts()`, the names and sizes of the parts of a whole, they are the table,
-    and a bar shows them side by side.
+    and a bar shows them side by side. One with `_entries()` has a table of its own, one with
+    `_picture()` a picture instead of a bar.
     """
 
     __slots__ = ()
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         """The table of the result: its parts, or one row with its numbers and words."""
-        if parts := _parts(self):
+        if entries := _asked(self, "_entries"):
+            return entries
+        if parts := _asked(self, "_parts"):
             return [{"what": name, "dimension": size} for name, size in parts]
         to_dict = getattr(self, "to_dict", None)
         values = to_dict() if callable(to_dict) else {}
@@ -34,10 +37,9 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        pieces = [f"<p style='margin:.2em 0'>{html.escape(str(self))}</p>"]
-        if parts := _parts(self):
-            pieces.append(_bar(parts))
-        return f"<div>{''.join(pieces)}{_table(self._rows())}</div>"
+        sentence = f"<p style='margin:.2em 0'>{html.escape(str(self))}</p>"
+        picture = _asked(self, "_picture") or _bar(_asked(self, "_parts"))
+        return f"<div>{sentence}{picture}{_table(self._rows())}</div>"
 
     def to_frame(self) -> Any:
         """The table of the result as a pandas `DataFrame`."""
@@ -48,9 +50,10 @@ class Displayed:
         return pandas.DataFrame(list(self._rows()))
 
 
-def _parts(value: object) -> Sequence[tuple[str, int]]:
-    named = getattr(value, "_parts", None)
-    return named() if callable(named) else ()
+def _asked(value: object, name: str) -> Any:
+    """What a result says of itself by a method that it may have."""
+    method = getattr(value, name, None)
+    return method() if callable(method) else ()
 
 
 def _is_plain(value: object) -> bool:
@@ -59,6 +62,8 @@ def _is_plain(value: object) -> bool:
 
 def _bar(parts: Sequence[tuple[str, int]]) -> str:
     """The parts side by side, as wide as they are large; the numbers stand in the table below."""
+    if not parts:
+        return ""
     whole = sum(size for _, size in parts) or 1
     pieces = "".join(
         f"<div title='{html.escape(name)}: {size}' style='width:{100 * size / whole:.4g}%;"

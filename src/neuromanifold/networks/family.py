@@ -69,6 +69,10 @@ class Family(ABC):
         """The dimension of the group, 0 for a finite one."""
 
     @abstractmethod
+    def moves(self, tensor: str) -> bool:
+        """Whether it may move a tensor."""
+
+    @abstractmethod
     def identity(self) -> Element:
         """The neutral element."""
 

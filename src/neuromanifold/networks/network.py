@@ -19,14 +19,16 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from neuromanifold.architecture import Architecture, Readout
+from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError, DiagramError
 from neuromanifold.formula.bounds import Bound
+from neuromanifold.networks.diagram import Diagram, diagram_of
 from neuromanifold.networks.family import Family, GeneratorBlock, Slot, Tensors
 from neuromanifold.networks.space import Space, Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class Network(Displayed):
     """A diagram of spaces: tensors, and a function of them.
 
     Attributes:
@@ -123,6 +125,37 @@ class Network:
         """Shapes of weights and of one input, in float64 where they are real."""
         shapes = {t.name: jax.ShapeDtypeStruct(t.shape, np.float64) for t in self.tensors}
         return shapes, jax.tree.map(_float64_shape, self.sample)
+
+    @cached_property
+    def diagram(self) -> Diagram:
+        """Its spaces as nodes with their groups, its tensors as edges, and what moves what."""
+        return diagram_of(self.tensors, self.families)
+
+    def __str__(self) -> str:
+        groups = sum(space.group is not None for space in self.spaces)
+        return (
+            f"{self.name}: {self.parameters} weights in {len(self.tensors)} tensors between "
+            f"{len(self.spaces)} spaces, {groups} of them with a group."
+        )
+
+    def _entries(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "space": node.name,
+                "size": node.size,
+                "copies": node.copies,
+                "group": node.group,
+                "tensors": ", ".join(
+                    edge.name
+                    for edge in self.diagram.tensors
+                    if node.name in edge.reads + edge.writes
+                ),
+            }
+            for node in self.diagram.spaces
+        ]
+
+    def _picture(self) -> str:
+        return self.diagram.svg()
 
     def assemble(
         self, vector: Shaped[np.ndarray, "*batch columns"], batch: tuple[int, ...] = ()

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.linear import LinearAlgebra
+from neuromanifold.networks.diagram import moved_by
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
 from neuromanifold.networks.network import Network
 from neuromanifold.networks.space import Group, Space, Tensor
@@ -54,6 +55,10 @@ class ChangeOfBasis(Family):
     def dimension(self) -> int:
         """The sum over all copies of all spaces."""
         return sum(group_of(space).dimension * len(list(_copies(space))) for space in self.spaces)
+
+    def moves(self, tensor: str) -> bool:
+        """What has an axis in the spaces, or absorbs their translations."""
+        return tensor in moved_by(self.spaces, self.network.tensors)
 
     def identity(self) -> Element:
         """Identity matrices."""

@@ -72,6 +72,10 @@ class HeadMixing(Family):
             total += max(0, H * (H - 1) - H * conditions) + (0 if self.keeps_sum else H)
         return total
 
+    def moves(self, tensor: str) -> bool:
+        """Everything of a layer."""
+        return tensor.startswith("layers.")
+
     def identity(self) -> Element:
         """Identity matrices."""
         return (np.eye(self.architecture.heads),) * self.architecture.depth

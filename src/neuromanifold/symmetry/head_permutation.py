@@ -23,6 +23,10 @@ class HeadPermutation(Family):
         """The group is finite."""
         return 0
 
+    def moves(self, tensor: str) -> bool:
+        """Everything of a layer."""
+        return tensor.startswith("layers.")
+
     def identity(self) -> Element:
         """The order as it is."""
         return (np.arange(self.heads),) * self.depth

@@ -39,6 +39,10 @@ class OneParameter(Family):
         """The number of actions."""
         return len(self.actions)
 
+    def moves(self, tensor: str) -> bool:
+        """Only the user knows."""
+        return True
+
     def identity(self) -> Element:
         """Zero for every action."""
         return (np.zeros(len(self.actions)),)

@@ -38,6 +38,10 @@ class OutputShift(Family):
         """One number for each head and column."""
         return self.shape[0] * self.shape[2]
 
+    def moves(self, tensor: str) -> bool:
+        """What writes the output."""
+        return tensor == self.written
+
     def identity(self) -> Element:
         """Zero."""
         return (np.zeros((self.shape[0], 1, self.shape[2])),)
@@ -84,6 +88,10 @@ class OutputScaling(Family):
     def dimension(self) -> int:
         """One number."""
         return 1
+
+    def moves(self, tensor: str) -> bool:
+        """What writes the output, and the constant."""
+        return tensor in (self.written, CONSTANT)
 
     def identity(self) -> Element:
         """One."""

@@ -27,6 +27,10 @@ class Scaling(Family):
         """The number of layers and heads, H l."""
         return self.depth * self.heads
 
+    def moves(self, tensor: str) -> bool:
+        """Queries and values."""
+        return tensor.endswith((".query", ".value"))
+
     def identity(self) -> Element:
         """Ones."""
         return (np.ones(self.heads),) * self.depth
