@@ -103,13 +103,13 @@ class OutputScaling(Family):
 
     def compose(self, first: Element, second: Element) -> Element:
         """The product."""
-        return (first[0] * second[0],)
+        return (np.asarray(first[0] * second[0]),)
 
     def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
         """The maps times s, the constant over s."""
         constant = np.asarray(weights.get(CONSTANT, np.ones(())))
         scaled = np.asarray(weights[self.written]) * element[0]
-        return {**weights, self.written: scaled, CONSTANT: constant / element[0]}
+        return {**weights, self.written: scaled, CONSTANT: np.asarray(constant / element[0])}
 
     def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
         """δV = V, δμ = −μ, at μ = 1."""
