@@ -3,6 +3,9 @@
 from matplotlib.figure import Figure
 
 import neuromanifold as nm
+from neuromanifold.atlas.maps import growth, heat_map, scatter
+from neuromanifold.atlas.queries import select
+from neuromanifold.atlas.table import open_atlas
 
 NET = nm.Architecture((3, 2), (2,), 3)
 
@@ -23,3 +26,19 @@ def test_a_spectrum_shows_every_singular_value_and_the_rank():
     (line, rank) = axes.lines
     assert len(line.get_ydata()) == len(found.singular_values)
     assert rank.get_xdata()[0] == found.rank + 0.5
+
+
+def test_maps_of_an_atlas_draw_into_the_axes_they_are_given():
+    with open_atlas("heads") as table:
+        records = list(select(table, "heads < 3 and widths[0] == 2 and tokens == 2"))
+    figure = Figure()
+    places = figure.subplots(3)
+    drawn = [
+        heat_map(records, "ranks", "heads", ax=places[0]),
+        scatter(records, ax=places[1]),
+        growth(records, "heads", ax=places[2]),
+    ]
+    assert drawn == list(places)
+    written = {text.get_text() for text in places[0].texts}
+    here = [r.lower for r in records if r.values()["ranks"] == (1,) and r.values()["heads"] == 1]
+    assert f"{min(here)}…{max(here)}" in written

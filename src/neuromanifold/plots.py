@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, TEAL, YELLOW
+from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, TEAL, YELLOW, axes_for
 
 if TYPE_CHECKING:
     from neuromanifold.certificates.ledger import Ledger
@@ -23,7 +22,7 @@ def plot_ledger(ledger: "Ledger", ax: Axes | None = None) -> Axes:
         ledger: what `explain` answers.
         ax: the axes to draw into; new ones by default.
     """
-    axes = _axes(ax, 7.5, 2.2)
+    axes = axes_for(ax, 7.5, 2.2)
     lines = [line for line in ledger.lines if line.dimension]
     left = 0
     for i, line in enumerate(lines):
@@ -52,7 +51,7 @@ def plot_spectrum(estimate: "Estimate", ax: Axes | None = None) -> Axes:
         estimate: what `estimate` answers.
         ax: the axes to draw into; new ones by default.
     """
-    axes = _axes(ax, 6.0, 3.6)
+    axes = axes_for(ax, 6.0, 3.6)
     values = np.asarray(estimate.singular_values)
     axes.semilogy(np.arange(1, len(values) + 1), np.maximum(values, 1e-300), ".", color=BLUE)
     if estimate.rank is not None:
@@ -60,10 +59,3 @@ def plot_spectrum(estimate: "Estimate", ax: Axes | None = None) -> Axes:
         axes.legend(frameon=False)
     axes.set(xlabel="number", ylabel="singular value", title=f"{estimate.verdict}")
     return axes
-
-
-def _axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The given axes, or those of a new figure that a notebook shows and `savefig` writes."""
-    if ax is not None:
-        return ax
-    return Figure(figsize=(width, height), layout="constrained").add_subplot()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 INK = "#22262e"
@@ -18,6 +19,21 @@ LAYERS = (BLUE, ORANGE, TEAL)
 
 RESOLUTION = 160
 _SETTINGS = {"svg.hashsalt": "neuromanifold", "svg.fonttype": "path"}
+
+
+def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
+    """The given axes, or those of a new figure that a notebook shows and `savefig` writes."""
+    if ax is not None:
+        return ax
+    return Figure(figsize=(width, height), layout="constrained").add_subplot()
+
+
+def figure_of(axes: Axes) -> Figure:
+    """The figure that axes belong to."""
+    figure = axes.get_figure(root=True)
+    if figure is None:
+        raise ValueError("the axes belong to no figure")
+    return figure
 
 
 def save_figure(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:

@@ -1,12 +1,12 @@
 """A grid covers exactly the architectures that it describes."""
 
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.grid import Grid, load_grid
+from neuromanifold.atlas.shipped import shipped
 from neuromanifold.atlas.store import open_for_writing
 from neuromanifold.atlas.sweep import run_sweep
 from neuromanifold.atlas.tasks import (
@@ -19,7 +19,7 @@ from neuromanifold.atlas.tasks import (
 )
 from neuromanifold.errors import ArgumentError, FileFormatError
 
-SHIPPED = sorted((Path(__file__).parents[2] / "grids").glob("*.toml"))
+SHIPPED = list(shipped("grids"))
 
 
 def grid(architecture=None, **tasks):
@@ -218,11 +218,11 @@ def test_a_file_that_is_no_grid_is_refused(tmp_path):
         load_grid(path)
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_shipped_grids_are_of_a_size_for_minutes(path):
-    read = load_grid(path)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_grids_are_of_a_size_for_minutes(name):
+    read = load_grid(name)
     found = survey(read)
-    assert read.name == path.stem
+    assert read.name == name
     assert 400 <= found.architectures <= found.tasks <= 1600
 
 

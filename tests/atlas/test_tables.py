@@ -9,14 +9,18 @@ import pytest
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.computation import run_task
+from neuromanifold.atlas.export import cell, write_csv
 from neuromanifold.atlas.grid import load_grid
+from neuromanifold.atlas.queries import status
+from neuromanifold.atlas.shipped import named_file, shipped
+from neuromanifold.atlas.table import Table, open_atlas
 from neuromanifold.atlas.tasks import Task
+from neuromanifold.errors import FileFormatError
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.formula.heads import several_heads_dimension
 from neuromanifold.statements import Facts
 
-ROOT = Path(__file__).parents[2]
-TABLES = sorted(path.stem for path in (ROOT / "atlas").glob("*.csv"))
+TABLES = shipped("tables")
 
 # Where counting only the mixing of heads gives too much: the image of few rank-one value maps is no
 # more than their span (first), and sums of few rank-one tensors are of low rank in a third way.
@@ -35,7 +39,7 @@ def widens(architecture):
 @cache
 def table(name):
     """The rows of a table: (architecture, readout) to the row."""
-    with (ROOT / "atlas" / f"{name}.csv").open(encoding="utf-8") as file:
+    with TABLES[name].open(encoding="utf-8") as file:
         return {(_architecture(row), row["readout"]): row for row in csv.DictReader(file)}
 
 
@@ -66,13 +70,65 @@ def ranks(*names):
 
 
 def test_every_shipped_grid_has_its_table():
-    assert sorted(path.stem for path in (ROOT / "grids").glob("*.toml")) == TABLES
+    assert list(shipped("grids")) == list(TABLES) != []
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_holds_the_architectures_of_its_grid(name):
-    grid = load_grid(ROOT / "grids" / f"{name}.toml")
+    grid = load_grid(name)
     assert set(table(name)) == set(product(grid.architectures(), grid.readouts))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_read_as_it_was_written(name, tmp_path):
+    with open_atlas(name) as opened:
+        records = list(opened.records())
+        counted = status(opened)
+    written = table(name)
+    assert len(records) == counted.done == len(written)
+    for record in records:
+        row = written[record.task.architecture, record.task.readout]
+        assert {column: cell(record.values()[column]) for column in row} == row
+        assert (record.task.seed, record.task.prime) == (0, 8388593)
+    write_csv(records, tmp_path / "whole.csv")
+    assert list(Table(tmp_path / "whole.csv").records()) == records
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("2-2,1,2,5,6,exact", "called exact, and its bounds differ"),
+        ("2-2,1,2,5,6,sure", "unknown word"),
+        ("2-2,1,2,,,exact", "do not go together"),
+        ("2-2,1,2,5", "as many cells"),
+        ("2-2,1,2,5,5,exact,1", "as many cells"),
+        ("2-2,1,2,5,,", "do not go together"),
+        ("2-2,1,2,x,6,bounds", "invalid literal"),
+        ("2-2,0,2,5,6,bounds", "at least 1"),
+        (",1,2,5,6,bounds", "lacks its field 'widths'"),
+    ],
+)
+def test_a_row_that_is_no_record_is_refused_with_its_line(line, sentence, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(f"widths,ranks,tokens,lower,upper,verdict\n2-2,1,2,5,5,exact\n{line}\n")
+    with pytest.raises(FileFormatError, match=f"line 3: .*{sentence}"):
+        list(Table(path).records())
+
+
+def test_a_file_that_is_no_table_is_refused(tmp_path):
+    for content in (b"a,b\n1,2\n", b"\xff\xfe\n\xff\n", b'widths\n"1'):
+        (tmp_path / "t.csv").write_bytes(content)
+        with pytest.raises(FileFormatError, match="is no table of an atlas"):
+            list(Table(tmp_path / "t.csv").records())
+
+
+def test_a_file_comes_before_a_name_of_the_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert named_file("heads", "grids").name == "heads.toml"
+    (tmp_path / "heads").write_text("name = 'mine'")
+    assert named_file("heads", "grids") == Path("heads")
+    with pytest.raises(FileFormatError, match=r"give .* or a name: .*heads-wide"), open_atlas("x"):
+        pass
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -20,6 +20,7 @@ from neuromanifold.checkpoints.matching import head_products
 from neuromanifold.checkpoints.nearest import nearest_basis, nearest_scale
 from neuromanifold.cli import main
 from neuromanifold.errors import ArgumentError
+from neuromanifold.style import figure_of
 
 
 @pytest.fixture
@@ -217,10 +218,10 @@ def test_the_heat_map_draws_into_given_axes(model):
     found = compare(model("gpt2"), model("gpt2", 1))
     figure = Figure()
     axes = [figure.add_subplot(1, 2, i) for i in (1, 2)]
-    assert compare_figure(found, ax=axes) is figure
+    assert compare_figure(found, ax=axes) is axes
     drawn = np.asarray(axes[0].images[0].get_array())
     np.testing.assert_allclose(drawn, [layer.scores for layer in found.layers])
-    assert len(compare_figure(found).axes) == 3
+    assert len(figure_of(compare_figure(found)[0]).axes) == 3
 
 
 @pytest.mark.parametrize("name", families("bert", "llama"))

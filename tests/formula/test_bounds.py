@@ -2,11 +2,11 @@
 
 import csv
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.atlas.shipped import shipped
 from neuromanifold.certificates.exact import certify
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.bounds import Bound, proved_bounds
@@ -14,11 +14,9 @@ from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.formula.heads import layer_bounds
 from neuromanifold.statements import get
 
-TABLES = Path(__file__).parents[2] / "atlas"
-
 
 def rows():
-    for path in sorted(TABLES.glob("*.csv")):
+    for path in shipped("tables").values():
         with path.open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 yield path.stem, _architecture(row), row["readout"], row

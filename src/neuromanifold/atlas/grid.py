@@ -25,6 +25,7 @@ from neuromanifold.atlas.choices import (
     word_choice,
 )
 from neuromanifold.atlas.expression import Condition, parse_condition
+from neuromanifold.atlas.shipped import named_file, no_file
 from neuromanifold.errors import ArchitectureError, ArgumentError, FileFormatError
 
 _READERS = {
@@ -199,10 +200,10 @@ class Grid:
 
 
 def load_grid(path: str | Path) -> Grid:
-    """Read a grid from a TOML file."""
-    path = Path(path)
+    """Read a grid from a TOML file, or one of the package by its name."""
+    name, path = path, named_file(path, "grids")
     if not path.is_file():
-        raise FileFormatError(f"{path} is not a file; give a grid (TOML)")
+        raise no_file(name, "grids", "a grid (TOML)")
     if path.stat().st_size > _LARGEST_FILE:
         raise FileFormatError(f"{path} is larger than a grid can be; describe it by ranges")
     try:

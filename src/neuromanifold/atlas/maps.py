@@ -12,13 +12,12 @@ from typing import Any, Literal
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from neuromanifold.atlas.export import cell
 from neuromanifold.atlas.record import COLUMNS, Record
 from neuromanifold.errors import ArgumentError
 from neuromanifold.files import write_whole
+from neuromanifold.style import axes_for, figure_of
 
 MapValue = Literal["dimension", "difference", "unexplained"]
 
@@ -29,7 +28,13 @@ _VALUES: dict[MapValue, tuple[str, Callable[[Record], int | None]]] = {
 }
 
 
-def heat_map(records: Iterable[Record], x: str, y: str, value: MapValue = "dimension") -> Figure:
+def heat_map(
+    records: Iterable[Record],
+    x: str,
+    y: str,
+    value: MapValue = "dimension",
+    ax: Axes | None = None,
+) -> Axes:
     """The values over two fields; where several networks share a cell, their range is written.
 
     Args:
@@ -37,6 +42,7 @@ def heat_map(records: Iterable[Record], x: str, y: str, value: MapValue = "dimen
         x: the field along the x axis, any column of a record.
         y: the field along the y axis.
         value: the rank found, the formula minus it, or the unexplained dimensions.
+        ax: the axes to draw into; new ones by default.
     """
     _check_fields(x, y)
     title, read = _VALUES[value]
@@ -47,7 +53,7 @@ def heat_map(records: Iterable[Record], x: str, y: str, value: MapValue = "dimen
             cells[fields[x], fields[y]].append(record)
     _something(cells, f"record with a value for {title!r}")
     across, up = (_sorted({key[axis] for key in cells}) for axis in (0, 1))
-    figure, axes = _figure(1.8 + 0.55 * len(across), 1.6 + 0.45 * len(up))
+    axes = axes_for(ax, 1.8 + 0.55 * len(across), 1.6 + 0.45 * len(up))
     grid = np.full((len(up), len(across)), np.nan)
     for (column, row), here in cells.items():
         found = [number for record in here if (number := read(record)) is not None]
@@ -57,11 +63,11 @@ def heat_map(records: Iterable[Record], x: str, y: str, value: MapValue = "dimen
         text = _span(found) if proved else f"≥{_span(found)}"
         axes.text(j, i, text, ha="center", va="center", fontsize=7)
     image = axes.imshow(grid, origin="lower", aspect="auto", **_colours(grid, value))
-    figure.colorbar(image, ax=axes, label=title)
+    figure_of(axes).colorbar(image, ax=axes, label=title)
     axes.set_xticks(range(len(across)), [_label(v) for v in across])
     axes.set_yticks(range(len(up)), [_label(v) for v in up])
     axes.set(xlabel=x, ylabel=y, title=f"{title} ({sum(map(len, cells.values()))} certificates)")
-    return figure
+    return axes
 
 
 def _span(found: Sequence[int]) -> str:
@@ -69,7 +75,7 @@ def _span(found: Sequence[int]) -> str:
     return str(low) if low == high else f"{low}…{high}"
 
 
-def scatter(records: Iterable[Record]) -> Figure:
+def scatter(records: Iterable[Record], ax: Axes | None = None) -> Axes:
     """Parameters against the rank found; full where it is proved to be the dimension."""
     points: dict[tuple[str, bool], set[tuple[int, int]]] = defaultdict(set)
     for record in records:
@@ -78,7 +84,7 @@ def scatter(records: Iterable[Record]) -> Figure:
             kind = (architecture.attention, record.verdict == "exact")
             points[kind].add((architecture.parameters, record.lower))
     _something(points, "record with a result")
-    figure, axes = _figure(5.5, 4.5)
+    axes = axes_for(ax, 5.5, 4.5)
     for (attention, exact), found in sorted(points.items()):
         parameters, ranks = zip(*sorted(found), strict=True)
         colour = "C0" if attention == "lightning" else "C1"
@@ -95,10 +101,10 @@ def scatter(records: Iterable[Record]) -> Figure:
     axes.plot([0, largest], [0, largest], color="0.7", linewidth=0.8, label="parameters")
     axes.set(xlabel="parameters", ylabel="dimension", xlim=(0, None), ylim=(0, None))
     axes.legend(fontsize=8)
-    return figure
+    return axes
 
 
-def growth(records: Iterable[Record], x: str) -> Figure:
+def growth(records: Iterable[Record], x: str, ax: Axes | None = None) -> Axes:
     """The rank found along one field, a line for each way to choose the other fields.
 
     Along the depth, networks with the same set of widths and of ranks share a line, which shows the
@@ -113,7 +119,7 @@ def growth(records: Iterable[Record], x: str) -> Figure:
             line[at] = max(record.lower, line.get(at, 0))
     _something(lines, "record with a result")
     across = _sorted({value for line in lines.values() for value in line})
-    figure, axes = _figure(5.5, 4.5)
+    axes = axes_for(ax, 5.5, 4.5)
     for name, line in sorted(lines.items()):
         places = [i for i, value in enumerate(across) if value in line]
         axes.plot(places, [line[across[i]] for i in places], marker="o", markersize=3, label=name)
@@ -121,11 +127,12 @@ def growth(records: Iterable[Record], x: str) -> Figure:
     axes.set(xlabel=x, ylabel="rank found", ylim=(0, None))
     if len(lines) <= 12:
         axes.legend(fontsize=7)
-    return figure
+    return axes
 
 
-def save_figure(figure: Figure, path: str | Path) -> tuple[Path, Path]:
-    """Write a figure as PNG and as SVG; a .png or .svg at the end of the name is left out."""
+def save_map(axes: Axes, path: str | Path) -> tuple[Path, Path]:
+    """Write a map as PNG and as SVG; a .png or .svg at the end of the name is left out."""
+    figure = figure_of(axes)
     path = Path(path)
     stem = path.with_suffix("") if path.suffix in (".png", ".svg") else path
     files = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
@@ -142,12 +149,6 @@ def save_figure(figure: Figure, path: str | Path) -> tuple[Path, Path]:
             force=True,
         )
     return files
-
-
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
 
 
 def _colours(grid: np.ndarray, value: MapValue) -> dict[str, Any]:

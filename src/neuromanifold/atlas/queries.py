@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from neuromanifold.atlas.expression import parse_condition
 from neuromanifold.atlas.record import COLUMNS, Record
 from neuromanifold.atlas.store import Store, Sweep
+from neuromanifold.atlas.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Status:
     sweeps: tuple[Sweep, ...]
 
 
-def status(store: Store) -> Status:
+def status(store: Store | Table) -> Status:
     """How far the sweeps of a store are; quick, however many records there are."""
     verdicts, sweeps = store.verdicts(), store.sweeps()
     failed = verdicts.pop(None, 0)
@@ -41,7 +42,7 @@ def status(store: Store) -> Status:
 
 
 def select(
-    store: Store,
+    store: Store | Table,
     where: str | None = None,
     *,
     disagreements: bool = False,
@@ -50,7 +51,7 @@ def select(
     """The records for which everything asked for holds.
 
     Args:
-        store: the store.
+        store: the store, or a table of one.
         where: a condition on the columns of records, such as `heads > 1 and depth == 2`.
         disagreements: the formula is not the rank that was found.
         unexplained: the kernel is larger than the known symmetries.

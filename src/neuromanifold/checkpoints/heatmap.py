@@ -7,13 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuromanifold.checkpoints.compare import UNRELATED, Comparison
-from neuromanifold.style import INK
+from neuromanifold.style import INK, figure_of
 
 PANELS = {"scores": "scores, ‖QᵀK − Q′ᵀK′‖", "writes": "writing, ‖O V − O′V′‖"}
 
 
-def compare_figure(comparison: Comparison, ax: Sequence[Axes] | None = None) -> Figure:
-    """Draw the distances of every head, scores and writing side by side.
+def compare_figure(comparison: Comparison, ax: Sequence[Axes] | None = None) -> Sequence[Axes]:
+    """Draw the distances of every head, scores and writing side by side, and return the axes.
 
     Args:
         comparison: what to draw.
@@ -29,8 +29,5 @@ def compare_figure(comparison: Comparison, ax: Sequence[Axes] | None = None) -> 
         axes.set_title(title, color=INK, fontsize=10)
         axes.set_xlabel("head")
         axes.set_ylabel("layer")
-    figure = ax[0].get_figure(root=True)
-    if figure is None:
-        raise ValueError("the axes belong to no figure")
-    figure.colorbar(image, ax=list(ax), label="relative distance")
-    return figure
+    figure_of(ax[0]).colorbar(image, ax=list(ax), label="relative distance")
+    return ax

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from neuromanifold.atlas.sweep import Progress
     from neuromanifold.atlas.tasks import Survey
 
-Atlas = Annotated[Path, Parameter(help="an atlas file")]
+Atlas = Annotated[Path, Parameter(help="an atlas file, or the name of a table of the package")]
 Where = Annotated[str | None, Parameter(help="a condition, e.g. 'heads > 1 and depth == 2'")]
 Columns = Annotated[str | None, Parameter(help="columns, with commas between them")]
 
@@ -36,7 +36,7 @@ _SHOWN = "network,readout,seed,parameters,lower,upper,verdict,formula,status,agr
 
 @atlas.command
 def run(
-    grid: Annotated[Path, Parameter(help="a grid (TOML)")],
+    grid: Annotated[Path, Parameter(help="a grid (TOML), or the name of one of the package")],
     *,
     out: Annotated[Path, Parameter(help="the atlas file to write or to go on with")],
     scheduler: Annotated[
@@ -52,7 +52,7 @@ def run(
 ) -> int:
     """Certify every architecture of a grid; the same command again goes on where it stopped.
 
-    Example: neuromanifold atlas run grids/heads.toml --out heads.sqlite
+    Example: neuromanifold atlas run heads --out heads.sqlite
     """
     from neuromanifold.atlas.grid import load_grid
     from neuromanifold.atlas.store import open_for_writing
@@ -93,9 +93,9 @@ def status(file: Atlas, *, json: Json = False) -> None:
     Example: neuromanifold atlas status heads.sqlite
     """
     from neuromanifold.atlas.queries import status as status_of
-    from neuromanifold.atlas.store import open_for_reading
+    from neuromanifold.atlas.table import open_atlas
 
-    with open_for_reading(file) as store:
+    with open_atlas(file) as store:
         found = status_of(store)
     if json:
         sweeps = [{**asdict(s), "left": s.left, "speed": s.speed} for s in found.sweeps]
@@ -109,7 +109,7 @@ def status(file: Atlas, *, json: Json = False) -> None:
     print_lines(
         f"{file}: {found.done} done, {found.exact} of them exact; {found.failed} failed; "
         f"{found.left} left",
-        *aligned(rows),
+        *(aligned(rows) if found.sweeps else ()),
     )
 
 
@@ -130,14 +130,14 @@ def show(
 ) -> None:
     """List the records of an atlas.
 
-    Example: neuromanifold atlas show heads.sqlite --disagreements --where "depth == 1"
+    Example: neuromanifold atlas show heads --disagreements --where "depth == 1"
     """
     from neuromanifold.atlas.export import cell, check_columns
     from neuromanifold.atlas.queries import select
-    from neuromanifold.atlas.store import open_for_reading
+    from neuromanifold.atlas.table import open_atlas
 
     wanted = check_columns((columns or _SHOWN).split(","))
-    with open_for_reading(file) as store:
+    with open_atlas(file) as store:
         found = select(store, where, disagreements=disagreements, unexplained=unexplained)
         table = [
             {column: record.values()[column] for column in wanted}
@@ -170,21 +170,21 @@ def draw(
 ) -> None:
     """Draw the records of an atlas: heat map, scatter of parameters and dimension, or growth.
 
-    Example: neuromanifold atlas map heads.sqlite --x ranks --y heads --value difference --out heads
+    Example: neuromanifold atlas map heads --x ranks --y heads --value difference --out heads
     """
-    from neuromanifold.atlas.maps import growth, heat_map, save_figure, scatter
+    from neuromanifold.atlas.maps import growth, heat_map, save_map, scatter
     from neuromanifold.atlas.queries import select
-    from neuromanifold.atlas.store import open_for_reading
+    from neuromanifold.atlas.table import open_atlas
 
-    with open_for_reading(file) as store:
+    with open_atlas(file) as store:
         records = list(select(store, where))
     if kind == "heat":
-        figure = heat_map(records, x, y, value)
+        axes = heat_map(records, x, y, value)
     elif kind == "growth":
-        figure = growth(records, x)
+        axes = growth(records, x)
     else:
-        figure = scatter(records)
-    files = save_figure(figure, out)
+        axes = scatter(records)
+    files = save_map(axes, out)
     if json:
         print_json({"files": [str(path) for path in files], "records": len(records)})
     else:
@@ -208,14 +208,14 @@ def export(
     from neuromanifold.atlas.export import check_columns, write_csv, write_parquet
     from neuromanifold.atlas.queries import select
     from neuromanifold.atlas.record import COLUMNS
-    from neuromanifold.atlas.store import open_for_reading
+    from neuromanifold.atlas.table import open_atlas
 
     targets = [(csv, write_csv), (parquet, write_parquet)]
     if csv is None and parquet is None:
         raise ArgumentError("nothing to write; give --csv FILE or --parquet FILE")
     wanted = check_columns(columns.split(",") if columns else COLUMNS)
     written = {}
-    with open_for_reading(file) as store:
+    with open_atlas(file) as store:
         for path, write in targets:
             if path is not None:
                 written[str(path)] = write(select(store, where), path, wanted)

@@ -69,12 +69,13 @@ def _drawn(found: "Comparison", path: Path) -> bytes:
 
     from neuromanifold.checkpoints.heatmap import compare_figure
     from neuromanifold.errors import ArgumentError
+    from neuromanifold.style import figure_of
 
     suffix = path.suffix.lstrip(".").lower()
     if suffix not in ("png", "svg", "pdf"):
         raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {path.name}")
     content = io.BytesIO()
-    compare_figure(found).savefig(content, format=suffix)
+    figure_of(compare_figure(found)[0]).savefig(content, format=suffix)
     return content.getvalue()
 
 
