@@ -114,4 +114,4 @@ def test_rounding_errors_decide_nothing():
 def test_two_neurons_that_are_off_are_equal_constants_of_the_cell():
     f = lambda w, x: w * jnp.max(jax.nn.relu(-(x**2)))  # noqa: E731
     found = reader(f, np.zeros(2), np.zeros(3)).read(np.ones(2), 0, 0, 10)
-    assert found.redrawn == 0
+    assert found.patterns == 1

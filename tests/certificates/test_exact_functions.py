@@ -11,6 +11,8 @@ import neuromanifold as nm
 from neuromanifold.certificates.exact import certify_function
 from neuromanifold.errors import ArgumentError, DiagramError, NotCoveredError
 
+relu = jax.nn.relu
+
 
 def values(*shape):
     return jnp.zeros(shape)
@@ -106,7 +108,7 @@ def test_a_users_own_softmax_network():
         (lambda w, X: w * X * jnp.inf, values(), ArgumentError, "inf"),
         (lambda _, X: X, values(), ArgumentError, "depends on none of its weights"),
         (lambda w, X: w * X, np.zeros(2, dtype=int), ArgumentError, "one real array"),
-        (lambda w, X: w * X, np.zeros(2, dtype=complex), ArgumentError, "one real array"),
+        (lambda w, X: w * X, np.zeros(2, dtype=complex), ArgumentError, "complex weights"),
         (lambda _, X: X, (), ArgumentError, "has no weights"),
     ],
 )
@@ -127,6 +129,10 @@ def straight_through(w, X):
         (straight_through, 1),
         (lambda w, X: w[0] * jnp.sqrt(X[0] ** 2) + w[1] * X[0], None),
         (lambda w, X: w[0] * jnp.sqrt(4 * X[0]) + w[1] * jnp.sqrt(X[0]), None),
+        # The two exponentials are equal, and must stay so when roots have one drawn again.
+        (lambda w, X: w[0] * jnp.sqrt(4 * jnp.exp2(X[0])) + w[1] * jnp.sqrt(jnp.exp2(X[0])), None),
+        # The relation holds in every cell, and not for every number in place of a branch.
+        (lambda w, X: w[0] * jnp.exp(relu(X[0])) + w[1] / jnp.exp(-relu(X[0])), None),
         (lambda w, X: w[0] * jnp.tanh(X[0]) + w[1] * (2 * jax.nn.sigmoid(2 * X[0]) - 1), 1),
         (lambda w, X: w[0] * jnp.log(X[0] * X[1]) + w[1] * (jnp.log(X[0]) + jnp.log(X[1])), 1),
     ],

@@ -4,7 +4,7 @@ A certificate of a piecewise network is about the function with the branches of 
 real inputs: the weights that were given, or some drawn from the seed, and normal inputs from the
 seed. The branches hold on an open set of weights and inputs; on it the network is the function with
 these branches fixed, and the rank of that function over its field of rational functions may be
-found at any residues.
+found at any residues. Inputs that are whole numbers are branches too: constants of their row.
 """
 
 from dataclasses import replace
@@ -16,6 +16,7 @@ import numpy as np
 
 from neuromanifold.algebra.cells.piecewise import Piecewise, piecewise
 from neuromanifold.algebra.cells.points import Branches, BranchReader
+from neuromanifold.algebra.cells.whole import range_of
 from neuromanifold.algebra.modular.opening import OPENINGS
 from neuromanifold.networks.network import Network
 
@@ -39,17 +40,36 @@ def with_branches(network: Network) -> Network:
     if found is None:
         return network
 
-    def apply(weights: Any, X: Any) -> Any:
-        return found.fixed((dict(weights), X[0]), X[1])
+    leaves, structure = jax.tree.flatten(network.sample)
+    ranges = [range_of(leaf) for leaf in leaves]
 
-    return replace(network, apply=apply, sample=(network.sample, found.branch_shapes))
+    def apply(weights: Any, X: Any) -> Any:
+        real = iter(X[0])
+        inputs = [next(real) if values is None else None for values in ranges]
+        return found.fixed((dict(weights), jax.tree.unflatten(structure, inputs)), X[1])
+
+    return replace(network, apply=apply, sample=(real_inputs(network), found.branch_shapes))
+
+
+def real_inputs(network: Network) -> list[Any]:
+    """The leaves of an input that are real; the others are drawn as whole numbers."""
+    return [leaf for leaf in jax.tree.leaves(network.sample) if range_of(leaf) is None]
+
+
+def possible_inputs(network: Network) -> int:
+    """How many inputs of whole numbers there are, besides real ones; 0 if all are real."""
+    if pieces(network) is None:
+        return 0
+    whole = reader(network).whole
+    return 0 if whole is None else whole.possible
 
 
 @lru_cache(maxsize=128)
-def _reader(network: Network) -> BranchReader:
+def reader(network: Network) -> BranchReader:
+    """What reads the branches of a piecewise network."""
     found = pieces(network)
     assert found is not None
-    return BranchReader(found)
+    return BranchReader(found, [range_of(leaf) for leaf in jax.tree.leaves(network.sample)])
 
 
 @lru_cache(maxsize=32)
@@ -61,7 +81,7 @@ def _read(network: Network, seed: int, values: bytes | None, count: int) -> Bran
         weights = network.assemble(vector)
     every = {name: np.ones(()) for name in network.constants} | weights
     with jax.enable_x64(True):
-        return _reader(network).read(every, seed, 0, count)
+        return reader(network).read(every, seed, 0, count)
 
 
 def branches(network: Network, seed: int, values: np.ndarray | None, count: int) -> Branches:

@@ -149,6 +149,10 @@ class Certificate(Displayed):
                 f" The function is piecewise, and this is about its cells at real points of {where}"
                 f" ({self.readings.patterns} patterns of branches)."
             )
+        if self.readings.possible:
+            used, possible = self.readings.whole, self.readings.possible
+            drawn = f"all {possible}" if used == possible else f"{used} of {possible}"
+            said += f" It takes whole numbers, and {drawn} possible inputs of those were used."
         if self.readings.dyadic:
             count = len(self.readings.dyadic)
             said += f" {count} constants were taken as the exact value of their floats."

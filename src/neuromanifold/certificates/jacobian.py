@@ -30,7 +30,13 @@ from neuromanifold.algebra.modular import (
 from neuromanifold.algebra.modular.formal_rules import NonSquareError
 from neuromanifold.algebra.modular.relations import NO_RELATIONS, Relations
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
-from neuromanifold.certificates.cells import MOST_PATTERNS, branches, pieces
+from neuromanifold.certificates.cells import (
+    MOST_PATTERNS,
+    branches,
+    pieces,
+    possible_inputs,
+    real_inputs,
+)
 from neuromanifold.certificates.program import (
     checked_program,
     generic_obligations,
@@ -109,7 +115,7 @@ class Point:
         program = checked_program(network, batch)
         if not program.formals and not program.maxima:
             return ()
-        if self.given is None:
+        if self.given is None and pieces(network) is None:
             shown = generic_obligations(network, batch, self.field)
             if all(obligation.met for obligation in shown):
                 return shown
@@ -132,11 +138,13 @@ class Point:
     def _patterns(
         self, network: Network, program: ModularFunction
     ) -> Iterator[dict[int, Residues]]:
-        """Each pattern of branches, for all samples of a program at once, by leaf."""
+        """Each distinct pattern of branches, for all samples of a program at once, by leaf."""
         weights = len(network.tensors)
-        first = weights + len(jax.tree.leaves(network.sample))
+        first = weights + len(real_inputs(network))
         arrays = self.branches(network, MOST_PATTERNS).arrays
-        for k in range(MOST_PATTERNS):
+        flat = [x.reshape(MOST_PATTERNS, -1) for x in arrays]
+        rows = np.concatenate([np.zeros((MOST_PATTERNS, 1)), *flat], axis=1)
+        for k in np.unique(rows, axis=0, return_index=True)[1]:
             yield {
                 first + j: np.array(
                     np.broadcast_to(self.field.from_integers(x[k].astype(int)), shape)
@@ -212,8 +220,10 @@ def jacobian_rows(
 
 def samples(network: Network, point: Point, count: int, again: str = "") -> tuple[Any, Any]:
     """The first `count` inputs and their cotangents; a larger count begins with the same ones."""
-    inputs = drawn(network.sample, point, f"inputs{again}", count)
-    if pieces(network) is not None:
+    if pieces(network) is None:
+        inputs = drawn(network.sample, point, f"inputs{again}", count)
+    else:
+        inputs = drawn(real_inputs(network), point, f"inputs{again}", count)
         arrays = point.branches(network, count).arrays
         inputs = (inputs, [point.field.from_integers(x.astype(int)) for x in arrays])
     return inputs, drawn(network.output, point, f"cotangents{again}", count)
@@ -236,18 +246,27 @@ class Readings:
         masks: large negative constants in exponents or maxima, taken as minus infinity.
         patterns: the number of distinct patterns of branches of a piecewise function; 0 if it is
             none.
+        whole: the number of distinct inputs of whole numbers; 0 if inputs are real.
+        possible: how many of those there are.
     """
 
     dyadic: tuple[float, ...] = ()
     suspects: tuple[float, ...] = ()
     masks: tuple[float, ...] = ()
     patterns: int = 0
+    whole: int = 0
+    possible: int = 0
 
 
-def readings_of(program: ModularFunction, patterns: int = 0) -> Readings:
-    """How the constants of a program were read."""
+def readings_of(network: Network, point: Point, inputs: int, batch: int) -> Readings:
+    """How the constants and the branches of a network were read, for so many inputs."""
+    program, found = rows_program(network, batch), pieces(network)
     read = (program.dyadic_constants, program.suspect_constants, program.masks_read)
-    return Readings(*read, patterns)
+    if found is None:
+        return Readings(*read)
+    branches = point.branches(network, inputs)
+    patterns = branches.patterns if found.has_cells else 0
+    return Readings(*read, patterns, branches.whole, possible_inputs(network))
 
 
 def _together(checks: Sequence[tuple[Obligation, ...]]) -> tuple[Obligation, ...]:
@@ -312,13 +331,12 @@ def jacobian_rank(
         if form.rank >= upper + len(network.constants):
             break
     batch = batches(count)[1]
-    patterns = 0 if pieces(network) is None else point.branches(network, used).patterns
     return JacobianRank(
         form.rank,
         used,
         kernel.shape[1],
         tuple(map(bool, holds)),
         batch,
-        readings_of(rows_program(network, batch), patterns),
+        readings_of(network, point, used, batch),
         form,
     )

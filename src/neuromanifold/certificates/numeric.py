@@ -31,8 +31,9 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
+from neuromanifold.algebra.cells.whole import range_of
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.input_scale import is_saturated, scaled_inputs
 from neuromanifold.certificates.jacobian import SPARE_ROWS
@@ -165,7 +166,7 @@ def numeric_jacobian(
     count = _enough_inputs(net) if inputs is None else inputs
     _check(net, count, dtype)
     X = _inputs(net, weights, count, seed, scaled=scaled)
-    X = jax.tree.map(partial(np.asarray, dtype=dtype), X)
+    X = jax.tree.map(partial(_in_type, dtype=dtype), X)
     at = jax.tree.map(partial(np.asarray, dtype=dtype), net.assemble(net.flatten(weights)))
     with jax.enable_x64(True):
         outputs = jax.tree.leaves(
@@ -185,6 +186,11 @@ def numeric_jacobian(
     )
     _check_range(J)
     return J
+
+
+def _in_type(x: np.ndarray, dtype: type[np.floating]) -> np.ndarray:
+    """Real numbers in another type; whole numbers stay what they are."""
+    return x.astype(dtype) if x.dtype.kind == "f" else x
 
 
 def _is_of_weights(node: Any, weights: dict[str, Any]) -> bool:
@@ -236,13 +242,19 @@ def clear_rank(sigma: Float[np.ndarray, " values"]) -> int | None:
 
 
 def _inputs(net: Network, weights: Tensors, count: int, seed: int, *, scaled: bool) -> Any:
-    """Normal inputs; with `scaled` those of an attention network in the sizes that show most."""
+    """Normal inputs, or whole numbers as their examples have them.
+
+    With `scaled` those of an attention network in the sizes that show most.
+    """
     generator = np.random.default_rng((seed, 1))  # apart from the stream of random weights
 
-    def normal(leaf: Any) -> Float[np.ndarray, "..."]:
-        return generator.standard_normal((count, *np.shape(leaf)))
+    def draw(leaf: Any) -> Shaped[np.ndarray, "..."]:
+        shape, values = (count, *np.shape(leaf)), range_of(leaf)
+        if values is None:
+            return generator.standard_normal(shape)
+        return generator.integers(values.start, values.stop, shape)
 
-    X = jax.tree.map(normal, net.sample)
+    X = jax.tree.map(draw, net.sample)
     own = _attention_weights(net, weights)
     return scaled_inputs(own, X) if scaled and own is not None else X
 

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int64
 from neuromanifold.algebra.modular import Obligation
 from neuromanifold.algebra.prime_field import ZeroResidueError
 from neuromanifold.architecture import Architecture
+from neuromanifold.certificates.cells import pieces
 from neuromanifold.certificates.certificate import Certificate, Function
 from neuromanifold.certificates.exact import (
     certificate_field,
@@ -35,7 +36,6 @@ from neuromanifold.certificates.jacobian import (
     readings_of,
     samples,
 )
-from neuromanifold.certificates.program import rows_program
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
     known_generators,
@@ -180,7 +180,7 @@ def _recomputed(
         kernel_checks=kernel.shape[1],
         obligations=obligations,
         user_symmetries=not net.is_built_in and any(f.dimension for f in families),
-        readings=readings_of(rows_program(net, batches(count)[1])),
+        readings=readings_of(net, point, count, batches(count)[1]),
     )
     return expected, tuple(checks)
 
@@ -193,7 +193,7 @@ def _rows(
     The twin evaluates everything, also what no output needs; a denominator that is zero only there
     is no fault of the certificate, and the rows come from the traced program again.
     """
-    if _has_twin(obligations):
+    if pieces(net) is None and _has_twin(obligations):
         try:
             rows = twin_rows(net, point, count)
         except ZeroResidueError:

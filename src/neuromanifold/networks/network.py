@@ -204,8 +204,10 @@ class Network(Displayed):
             return {name: np.asarray(value) for name, value in self.initial(seed).items()}
         generator = np.random.default_rng(seed)
         return {
-            tensor.name: generator.standard_normal(tensor.shape)
-            * (tensor.shape[-1] if tensor.shape else 1) ** -0.5
+            tensor.name: np.asarray(
+                generator.standard_normal(tensor.shape)
+                * (tensor.shape[-1] if tensor.shape else 1) ** -0.5
+            )
             for tensor in self.tensors
             if tensor.name not in self.constants
         }
@@ -282,6 +284,11 @@ def function_network(
     names = tuple(_leaf_name(path) if _is_weight(leaf) else None for path, leaf in paths)
     structure = Structure(tree, names, tuple(leaf for _, leaf in paths if not _is_weight(leaf)))
     shapes = {n: tuple(leaf.shape) for n, (_, leaf) in zip(names, paths, strict=True) if n}
+    if any(getattr(getattr(leaf, "dtype", None), "kind", "") == "c" for _, leaf in paths):
+        raise ArgumentError(
+            f"{name} has complex weights, which are not covered: give real and imaginary parts as "
+            "real arrays"
+        )
     if not shapes:
         raise ArgumentError(f"{name} has no weights; give a pytree with at least one real array")
     tensors = _tensors(name, shapes, spaces, absorbs or {})

@@ -25,17 +25,20 @@ class AtAPoint:
     """Decides by the values at a point, and remembers branches and gaps.
 
     Every step of arithmetic is made wrong by relative errors of up to `error`, other ones for every
-    phase: a gap that these move by much of itself decides nothing.
+    phase: a gap that these move by much of itself decides nothing. `is_real` tells whether anything
+    was decided by real numbers, and not by whole ones that were given.
     """
 
     def __init__(self, phase: Any, error: Any) -> None:
         self.branches: list[Any] = []
         self.gaps: list[Any] = []
+        self.is_real = False
         self._phase, self._error, self._steps = phase, error, 0
 
     def decide(self, compute: Callable[[], Decision]) -> Any:
         """The branches of the next decision."""
         branches, gap = compute()
+        self.is_real |= not isinstance(gap, float)
         self.branches.append(jax.lax.stop_gradient(jnp.asarray(branches, jnp.float64)))
         self.gaps.append(jnp.asarray(gap, jnp.float64))
         return self.branches[-1]
@@ -43,6 +46,7 @@ class AtAPoint:
     def outcome(self, compute: Callable[[], Decision]) -> Any:
         """A whole number or truth value, whose branches are asked for where it meets real ones."""
         outcome, gap = compute()
+        self.is_real = True
         self.gaps.append(jnp.asarray(gap, jnp.float64))
         return outcome
 

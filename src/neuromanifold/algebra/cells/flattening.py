@@ -23,7 +23,7 @@ def flattened(f: Callable[..., Any], *examples: Any) -> tuple[ClosedJaxpr, Any]:
 
     Custom derivatives are opened on the way, and what depends on no argument is folded.
     """
-    shapes = shapes_of(examples)
+    shapes = shapes_of(examples, whole=True)
     jaxpr, structure = traced(f, shapes)
 
     def flat(*leaves: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -59,7 +59,10 @@ class Piecewise:
         return decider.branches, [*decider.gaps, *values]
 
     def fixed(self, arguments: Sequence[Any], branches: Sequence[Any]) -> Any:
-        """The function with these branches: an ordinary JAX function of its arguments."""
+        """The function with these branches: an ordinary JAX function of its real arguments.
+
+        In place of whole numbers there may be None: all that they decide is in the branches.
+        """
         outputs = self._read(AsBefore(branches), arguments)
         return jax.tree.unflatten(self.structure, outputs)
 
@@ -69,12 +72,21 @@ class Piecewise:
         with jax.enable_x64(True):
             return jax.eval_shape(self.branches, self.shapes)[0]
 
+    @cached_property
+    def has_cells(self) -> bool:
+        """Whether real numbers decide anything, and not only whole numbers among the arguments."""
+        decider = AtAPoint(0.0, 0.0)
+        with jax.enable_x64(True):
+            jax.eval_shape(partial(self._read, decider), self.shapes)
+        return decider.is_real
+
     def _read(self, decider: Decider, arguments: Sequence[Any]) -> list[Any]:
         jaxpr = self.jaxpr.jaxpr
         values: dict[Any, Any] = dict(zip(jaxpr.constvars, self.jaxpr.consts, strict=True))
         fixed = set(jaxpr.constvars)
-        values.update(zip(jaxpr.invars, jax.tree.leaves(arguments), strict=True))
-        outcomes: set[Any] = set()
+        leaves = jax.tree.leaves(arguments, is_leaf=lambda leaf: leaf is None)
+        values.update(zip(jaxpr.invars, leaves, strict=True))
+        outcomes: set[Any] = {v for v in jaxpr.invars if v.aval.dtype.kind != "f"}
         for i, equation in enumerate(jaxpr.eqns):
             operands = [a.val if isinstance(a, Literal) else values[a] for a in equation.invars]
             known = [isinstance(a, Literal) or a in fixed for a in equation.invars]
@@ -142,17 +154,21 @@ def _bound(equation: Any, operands: Sequence[Any]) -> list[Any]:
 def piecewise(f: Callable[..., Any], *examples: Any) -> Piecewise | None:
     """The function as one with branches, or None when it has none.
 
+    Whole numbers among the arguments decide branches, as comparisons of real numbers do.
+
     Args:
-        f: a JAX function of pytrees of real arrays.
+        f: a JAX function of pytrees of arrays.
         *examples: arguments, of which the shapes are used.
     """
-    shapes = shapes_of(examples)
-    if not _names(traced(f, shapes)[0].jaxpr) & (frozenset(PIECEWISE) | frozenset(OUTCOMES)):
+    shapes = shapes_of(examples, whole=True)
+    is_whole = any(leaf.dtype.kind != "f" for leaf in jax.tree.leaves(shapes))
+    deciding = frozenset(PIECEWISE) | frozenset(OUTCOMES)
+    if not is_whole and not _names(traced(f, shapes)[0].jaxpr) & deciding:
         return None
     jaxpr, structure = flattened(f, *shapes)
     shifts = frozenset(softmax_maxima(jaxpr.jaxpr))
     found = Piecewise(jaxpr, structure, tuple(shapes), shifts)
-    return found if found.branch_shapes else None
+    return found if is_whole or found.branch_shapes else None
 
 
 def _names(jaxpr: Any) -> frozenset[str]:

@@ -10,8 +10,7 @@ everywhere on it.
 
 import hashlib
 import math
-import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +20,14 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 from neuromanifold.algebra.cells.piecewise import Piecewise
+from neuromanifold.algebra.cells.whole import WholeInputs
 from neuromanifold.errors import ArgumentError
 
 ERROR = 1e-9
 HELD = 1e-3
 ATTEMPTS = 64
+CHUNK = 32
+"""Inputs that are evaluated at once."""
 _STREAM = "neuromanifold normal stream 1"
 
 
@@ -48,20 +50,28 @@ class Branches:
     Attributes:
         arrays: one array for each decision of the function, inputs along its first axis.
         patterns: the number of distinct patterns among the inputs.
-        redrawn: how many inputs were drawn again because a gap did not hold.
+        whole: the number of distinct inputs of whole numbers; 0 if all inputs are real.
     """
 
     arrays: list[np.ndarray]
     patterns: int
-    redrawn: int
+    whole: int = 0
 
 
 class BranchReader:
-    """Reads branches of a function of weights and one input, compiled once."""
+    """Reads branches of a function of weights and one input, compiled once.
 
-    def __init__(self, function: Piecewise) -> None:
-        self._shapes = jax.tree.leaves(function.shapes[1])
+    Args:
+        function: the function.
+        ranges: what each leaf of the input is drawn from; None for real ones.
+    """
+
+    def __init__(self, function: Piecewise, ranges: Sequence[range | None] | None = None) -> None:
+        self._shapes = [leaf.shape for leaf in jax.tree.leaves(function.shapes[1])]
         self._structure = jax.tree.structure(function.shapes[1])
+        self._ranges = [None] * len(self._shapes) if ranges is None else list(ranges)
+        whole = [(s, r) for s, r in zip(self._shapes, self._ranges, strict=True) if r is not None]
+        self.whole = WholeInputs([s for s, _ in whole], [r for _, r in whole]) if whole else None
 
         def at_one(weights: Any, X: Any, phase: Any, error: Any) -> Any:
             return function.branches((weights, X), phase, error)
@@ -73,46 +83,67 @@ class BranchReader:
 
         Args:
             weights: real weights, a pytree of float64 arrays.
-            seed: of the inputs, which are normal.
+            seed: of the inputs, of which the real ones are normal.
             start: the number of the first input.
             count: how many inputs.
             scale: the standard deviation of their entries.
         """
-        missing, redrawn = np.arange(count), 0
+        parts = [
+            self._chunk(weights, seed, first, scale) for first in range(start, start + count, CHUNK)
+        ]
+        arrays = [np.concatenate(part)[:count] for part in zip(*parts, strict=True)]
+        whole, branches = arrays[: self._whole], arrays[self._whole :]
+        return Branches(branches, distinct(branches, count), distinct(whole, count) if whole else 0)
+
+    @property
+    def _whole(self) -> int:
+        """How many leaves are whole numbers."""
+        return sum(r is not None for r in self._ranges)
+
+    def _chunk(self, weights: Any, seed: int, start: int, scale: float) -> list[np.ndarray]:
+        """Whole inputs and branches of one chunk; one program serves all, which are as long."""
         found: list[np.ndarray] = []
+        missing = np.ones(CHUNK, dtype=bool)
         for attempt in range(ATTEMPTS):
-            inputs = self._inputs(seed, start, count, attempt, scale)
+            inputs = self._inputs(seed, start, attempt, scale)
+            whole = [x for x, r in zip(inputs, self._ranges, strict=True) if r is not None]
             with jax.enable_x64(True):
-                taken = jax.tree.map(operator.itemgetter(missing), inputs)
-                arrays, holds = self._decided(weights, taken)
+                branches, holds = self._decided(
+                    weights, jax.tree.unflatten(self._structure, inputs)
+                )
+            arrays = [*whole, *branches]
             if not found:
-                found = [np.zeros((count, *x.shape[1:])) for x in arrays]
-            for whole, part in zip(found, arrays, strict=True):
-                whole[missing[holds]] = part[holds]
-            missing = missing[~holds]
-            redrawn += len(missing)
-            if not len(missing):
-                return Branches(found, _patterns(found, count), redrawn)
+                found = [np.zeros(x.shape) for x in arrays]
+            taken = missing & holds
+            for every, part in zip(found, arrays, strict=True):
+                every[taken] = part[taken]
+            missing &= ~holds
+            if not missing.any():
+                return found
         raise ArgumentError(
             f"at {ATTEMPTS} random inputs in a row the function compares values that differ by no "
             "more than rounding errors, or has no value: a comparison between two equal functions "
             "decides nothing; leave it out"
         )
 
-    def _inputs(self, seed: int, start: int, count: int, attempt: int, scale: float) -> Any:
+    def _inputs(self, seed: int, start: int, attempt: int, scale: float) -> list[np.ndarray]:
+        numbers = range(start, start + CHUNK)
+        drawn = self.whole.drawn(seed, [n + attempt for n in numbers]) if self.whole else []
+        whole = iter(drawn)
         leaves = []
-        for k, shape in enumerate(self._shapes):
-            rows = [
-                normal(seed, f"cell input {start + i} leaf {k} attempt {attempt}", shape.shape)
-                for i in range(count)
-            ]
+        for k, (shape, values) in enumerate(zip(self._shapes, self._ranges, strict=True)):
+            if values is not None:
+                leaves.append(next(whole))
+                continue
+            label = f"leaf {k} attempt {attempt}"
+            rows = [normal(seed, f"cell input {n} {label}", shape) for n in numbers]
             leaves.append(scale * np.stack(rows))
-        return jax.tree.unflatten(self._structure, leaves)
+        return leaves
 
     def _decided(self, weights: Any, inputs: Any) -> tuple[list[np.ndarray], np.ndarray]:
         """Branches, and for which inputs the gaps hold them."""
         branches, gaps = self._read(weights, inputs, 0.0, 0.0)
-        count = len(jax.tree.leaves(inputs)[0])
+        count = CHUNK
         holds = np.ones(count, dtype=bool)
         for phase in (1.0, 2.0):
             again, others = self._read(weights, inputs, phase, ERROR)
@@ -127,6 +158,9 @@ class BranchReader:
         return [np.asarray(x) for x in branches], holds
 
 
-def _patterns(arrays: list[np.ndarray], count: int) -> int:
+def distinct(arrays: list[np.ndarray], count: int) -> int:
+    """How many rows of several arrays differ."""
+    if not arrays:
+        return 1
     rows = np.concatenate([x.reshape(count, -1) for x in arrays], axis=1)
     return len(np.unique(rows, axis=0))

@@ -25,6 +25,7 @@ from neuromanifold.algebra.modular.relations import (
     Relations,
     rational,
 )
+from neuromanifold.algebra.modular.squares import has_roots
 from neuromanifold.algebra.prime_field import PrimeField
 
 SECOND_PRIMES = (8388449, 8388593)
@@ -87,15 +88,17 @@ def _found(
 
     The argument of a step contains the elements of earlier ones, so its relations can be seen only
     once those of the earlier steps are respected. A relation whose coefficients are no small
-    rational numbers is left out, and the obligation then stays unmet.
+    rational numbers is left out, and the obligation then stays unmet. Equal arguments get equal
+    elements by themselves, and are no relations, unless elements are drawn again for roots.
     """
+    hashed = not has_roots(function)
     while True:
         columns, _, others = enough_columns(
             function, source, relations, formals, along_samples=along_samples
         )
         first = columns.first
         fresh = [c for c in others if not is_known(columns, c, relations)]
-        if not fresh or (not relations and all(first[c] != c for c in fresh)):
+        if not fresh or (hashed and not relations and all(first[c] != c for c in fresh)):
             return relations, columns
         number = min(columns.places[c][0] for c in fresh)
         dependents = [

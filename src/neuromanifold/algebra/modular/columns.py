@@ -174,7 +174,7 @@ def columns_at(
 ) -> Columns:
     """The columns of formal steps, their derivatives along inputs, or else along weights."""
     slots = [slot for f in formals for slot in (f.argument, f.output)]
-    program, field = function.program(slots), source.field
+    program, field = function.program(slots, relations), source.field
     parts: list[list[Residues]] = []
     for turn in turns:
         point = source.settled(function, turn, relations)

@@ -12,6 +12,7 @@ from neuromanifold.algebra.modular.elements import FormalElements
 from neuromanifold.algebra.modular.interpreter import read
 from neuromanifold.algebra.modular.opening import opened
 from neuromanifold.algebra.modular.recorder import Program, Recorder, Unknown
+from neuromanifold.algebra.modular.relations import Relations
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.modular.tracing import output_of, shapes_of, traced
 from neuromanifold.algebra.prime_field import PrimeField, Residues
@@ -49,15 +50,14 @@ class ModularFunction:
         self._values = tuple(values)
         self.masks_read = recorder.masks_read
 
-    @cached_property
-    def values(self) -> Program:
+    def values(self, relations: Relations) -> Program:
         """The program of the values of the function whose derivative this is."""
-        return self._recorder.program(self._values)
+        return self._recorder.program(self._values, self._behind(relations))
 
     @cached_property
     def maxima(self) -> tuple[tuple[int, tuple[int, ...], str], ...]:
         """Slot, shape and origin of the maxima on the way to the values."""
-        kept = {step.output for step in self.values.steps}
+        kept = {step.output for step in self._recorder.program(self._values).steps}
         return tuple(
             (x.slot, x.shape, where) for x, where in self._recorder.maxima if x.slot in kept
         )
@@ -76,9 +76,15 @@ class ModularFunction:
         """The arguments with these leaves."""
         return jax.tree.unflatten(self._arguments[1], leaves)
 
-    def program(self, slots: Sequence[int]) -> Program:
-        """The part of the program that computes these slots."""
-        return self._recorder.program([Unknown(slot, ()) for slot in slots])
+    def program(self, slots: Sequence[int], relations: Relations) -> Program:
+        """The part of the program that computes these slots, where elements have relations."""
+        outputs = [Unknown(slot, ()) for slot in slots]
+        return self._recorder.program(outputs, self._behind(relations))
+
+    def _behind(self, relations: Relations) -> list[int]:
+        """The elements that others are made of."""
+        numbers = {place[0] for place in relations.roots}
+        return [f.output for f in self.formals if f.number in numbers]
 
     @property
     def dyadic_constants(self) -> tuple[float, ...]:

@@ -44,7 +44,7 @@ from neuromanifold.algebra.modular.elements import Formal
 from neuromanifold.algebra.modular.function import ModularFunction
 from neuromanifold.algebra.modular.relations import Dependent, Relations
 from neuromanifold.algebra.modular.roots import square_root
-from neuromanifold.algebra.modular.squares import character_rank
+from neuromanifold.algebra.modular.squares import character_rank, has_roots
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.algebra.rank import rank_profile
@@ -86,7 +86,8 @@ def obligations(
         columns, basis, _ = enough_columns(
             function, source, relations, on_samples, along_samples=True
         )
-        checks += _independence(columns, basis, relations)
+        by_hash = not relations and not has_roots(function)
+        checks += _independence(columns, basis, relations, by_hash=by_hash)
         shifts = _shifts(columns, relations)
     checks += _on_weights(function, source, relations, shifts)
     checks += _error_functions(function, relations)
@@ -100,8 +101,13 @@ def _independence(
     columns: Columns,
     basis: Sequence[int],
     relations: Relations,
+    *,
+    by_hash: bool,
 ) -> list[Obligation]:
-    """Columns that are no known combination of others have to be independent."""
+    """Columns that are no known combination of others have to be independent.
+
+    Copies of others are among them, except where equal arguments get equal elements `by_hash`.
+    """
     first = columns.first
     checks: list[Obligation] = []
     names = {False: "exponentials and logarithms", True: "sines and cosines"}
@@ -110,7 +116,7 @@ def _independence(
     for turning, name in names.items():
         inside = {c for c in columns.seen.tolist() if (columns.kinds[c] == "turn") == turning}
         known = {c for c in inside if is_known(columns, c, relations)}
-        copies = {c for c in inside - known if first[c] != c and not relations}
+        copies = {c for c in inside - known if by_hash and first[c] != c}
         rank = sum(c in inside and c not in known for c in basis)
         # A column that was written over others must really depend on them here too.
         broken = sum(c in known for c in basis)
@@ -225,7 +231,8 @@ def _roots_of_weights(
     count = sum(int(np.prod(root.shape)) for root in roots)
     if source.weights is not None:
         return count, 0
-    program, field = function.program([root.argument for root in roots]), source.field
+    program = function.program([root.argument for root in roots], relations)
+    field = source.field
     rows: dict[int, list[np.ndarray]] = {root.number: [] for root in roots}
     values: list[list[Residues]] = [[] for _ in roots]
     for turn in range(64 + 8 * count):
@@ -253,7 +260,7 @@ def _roots_of_weights(
 def _maxima(function: ModularFunction, source: Source, relations: Relations) -> Obligation:
     """The function must not change when its maxima do."""
     point = source.settled(function, 0, relations)
-    field, program = source.field, function.values
+    field, program = source.field, function.values(relations)
     directions = {
         slot: field.random(source.seed, f"maxima {slot} {source.label}", shape)
         for slot, shape, _ in function.maxima

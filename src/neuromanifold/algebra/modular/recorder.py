@@ -334,10 +334,10 @@ class Recorder:
             )
         return value if value.doubtful is None else Unknown(value.slot, value.shape)
 
-    def program(self, outputs: Sequence[Unknown]) -> Program:
-        """The program with these outputs, without the steps they do not need."""
+    def program(self, outputs: Sequence[Unknown], also: Sequence[int] = ()) -> Program:
+        """The program with these outputs, without steps that neither they nor `also` need."""
         kept: list[Step] = []
-        needed = {output.slot for output in outputs}
+        needed = {output.slot for output in outputs} | set(also)
         for step in reversed(self._steps):
             if step.output in needed:
                 finished = tuple(set(step.inputs) - needed)

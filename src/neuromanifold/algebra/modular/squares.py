@@ -129,7 +129,7 @@ class _Search:
         self.leaves, self.structure = jax.tree.flatten(arguments)
         roots = [f for f in function.formals if f.kind == "root"]
         others = [f for f in function.formals if f.kind != "root" and f.samples]
-        self.program = function.program([f.argument for f in roots])
+        self.program = function.program([f.argument for f in roots], elements.relations)
         self.segments = _segments(self.program, roots, others)
         self.salts = {f.number: np.zeros(f.shape[0], dtype=np.int64) for f in others}
         self.elements = replace(elements, salts=self.salts)

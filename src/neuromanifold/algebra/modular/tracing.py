@@ -22,8 +22,11 @@ LARGEST = 2**27
 """Entries of the largest array that is handled: one of residues takes eight bytes an entry."""
 
 
-def shapes_of(examples: Any) -> Any:
-    """The same pytree with every array replaced by its shape, in float64."""
+def shapes_of(examples: Any, *, whole: bool = False) -> Any:
+    """The same pytree with every array replaced by its shape, in float64.
+
+    With `whole` integers and truth values are allowed too, and keep their types.
+    """
     try:
         leaves, structure = jax.tree.flatten(examples)
     except (TypeError, ValueError) as error:
@@ -31,17 +34,21 @@ def shapes_of(examples: Any) -> Any:
             f"arguments must be arrays in tuples, lists, dictionaries or registered classes: "
             f"{_first_line(error)}"
         ) from None
-    return jax.tree.unflatten(structure, [_shape(leaf) for leaf in leaves])
+    return jax.tree.unflatten(structure, [_shape(leaf, whole) for leaf in leaves])
 
 
-def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
+def _shape(leaf: Any, whole: bool) -> jax.ShapeDtypeStruct:
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
-        leaf = np.asarray(leaf, dtype=float) if isinstance(leaf, float) else leaf
+        number = float if not whole else (bool, int, float)
+        leaf = np.asarray(leaf) if isinstance(leaf, number) else leaf
+    if whole and getattr(getattr(leaf, "dtype", None), "kind", "") in ("i", "u", "b"):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     if not hasattr(leaf, "dtype") or not np.issubdtype(leaf.dtype, np.floating):
         found = getattr(leaf, "dtype", type(leaf).__name__)
         raise ArgumentError(
             f"arguments must be real floating-point arrays (or their shapes); got {found}: "
-            "convert it, or close over it if it is a constant"
+            "convert it (complex numbers to real and imaginary parts), or close over it if it is a "
+            "constant"
         )
     return jax.ShapeDtypeStruct(leaf.shape, np.float64)
 
@@ -84,7 +91,8 @@ def output_of(f: Callable[..., Any], shapes: Sequence[Any]) -> Any:
 
 def _traced(f: Callable[..., Any], shapes: Any, dtype: np.dtype) -> tuple[ClosedJaxpr, Any]:
     def typed(leaf: Any) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(leaf.shape, dtype)
+        real = np.issubdtype(leaf.dtype, np.floating)
+        return jax.ShapeDtypeStruct(leaf.shape, dtype if real else leaf.dtype)
 
     with jax.enable_x64(dtype == np.float64):
         closed, output = jax.make_jaxpr(f, return_shape=True)(*jax.tree.map(typed, shapes))

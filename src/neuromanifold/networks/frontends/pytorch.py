@@ -24,7 +24,7 @@ class TorchFunction:
             is a tuple of arrays: all real tensors that the module returns.
         weights: the parameters that reach the output and require a gradient, by their names in the
             module, in float64.
-        inputs: the real tensors among the inputs, by position or keyword, in float64.
+        inputs: what varies among the inputs, by position or keyword, real tensors in float64.
     """
 
     name: str
@@ -52,7 +52,8 @@ def torch_function(
     """A PyTorch module as a JAX function of its parameters, by way of torchax.
 
     Parameters that require a gradient are weights; others and all buffers are constants. Real
-    tensors among the inputs vary; integers, Booleans and everything else are constants.
+    tensors among the inputs vary, and everything else is a constant. Without any, tensors of
+    integers vary, from 0 to their largest entry: the tokens of a language model.
 
     Args:
         module: a `torch.nn.Module` in evaluation mode.
@@ -123,7 +124,7 @@ def _check_mode(module: Any, torch: Any) -> None:
 
 
 def _split(inputs: Any, torch: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The real tensors among the arguments, and all others, by position or keyword."""
+    """The arguments that vary, and all others, by position or keyword."""
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     if isinstance(inputs, Mapping):
@@ -141,9 +142,15 @@ def _split(inputs: Any, torch: Any) -> tuple[dict[str, np.ndarray], dict[str, An
         if isinstance(value, torch.Tensor) and value.is_floating_point()
     }
     if not real:
+        real = {
+            name: value.numpy()
+            for name, value in named.items()
+            if isinstance(value, torch.Tensor) and value.dtype in (torch.int32, torch.int64)
+        }
+    if not real:
         raise ArgumentError(
-            "no input is a tensor of real numbers, so nothing varies; give one (of a language "
-            "model the embedded tokens, inputs_embeds)"
+            "no input is a tensor of real numbers or of integers, so nothing varies; give one (of "
+            "a language model the embedded tokens, inputs_embeds, or tokens)"
         )
     return real, {name: value for name, value in named.items() if name not in real}
 

@@ -1,0 +1,109 @@
+"""Inputs that are integers or truth values are drawn as such, and are constants of their row."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuromanifold as nm
+from neuromanifold.algebra.cells.whole import WholeInputs, range_of
+from neuromanifold.errors import ArgumentError
+
+TABLE = {"u": np.zeros((2, 2)), "e": np.zeros((3, 2))}
+PAIRS = np.array([0, 2])
+
+
+def _lookups(w, t):
+    return w["u"] @ jnp.sum(w["e"][t], axis=0)
+
+
+def _one_hot(w, t):
+    return w["u"] @ jnp.sum(jax.nn.one_hot(t, 3) @ w["e"], axis=0)
+
+
+@pytest.mark.parametrize(
+    ("f", "weights", "sample", "rank"),
+    [
+        (lambda w, b: w[0] * b + w[1] * b**2, np.zeros(2), np.zeros((), bool), 1),
+        (
+            lambda w, b: w[0] * b[0] + w[1] * (b[0] & b[1]) + w[2] * b[1],
+            np.zeros(3),
+            np.zeros(2, bool),
+            3,
+        ),
+        (lambda w, t: w[t], np.zeros((3, 2)), np.array(2), 6),
+        (lambda w, t: w[t], np.zeros((3, 2)), np.array(1), 4),
+        (lambda w, t: w[0] * t + w[1] * t**2 + w[2] * t**3, np.zeros(3), np.array([2]), 2),
+        (_lookups, TABLE, PAIRS, 6),
+        (_one_hot, TABLE, PAIRS, 6),
+        (lambda w, t: jnp.where(t > 1, w[0], w[1]) * w[2], np.zeros(3), np.array(4), 2),
+    ],
+)
+def test_ranks_on_whole_numbers_are_those_of_all_inputs(f, weights, sample, rank):
+    """The true rank: the rank of all rows of the Jacobian, at every input there is, in floats."""
+    found = nm.certify(nm.network(f, weights, sample, name="f"))
+    assert found.lower == rank
+    assert found.readings.whole == found.readings.possible
+    inputs = WholeInputs([sample.shape], [range_of(sample)])
+    (every,) = inputs.drawn(0, range(inputs.possible))
+    assert len(np.unique(every, axis=0)) == inputs.possible
+    with jax.enable_x64(True):
+        at = jax.tree.map(lambda x: np.random.default_rng(0).standard_normal(x.shape), weights)
+        if sample.dtype == bool:
+            every = every.astype(bool)
+        rows = jax.vmap(jax.jacrev(f), in_axes=(None, 0))(at, every)
+    columns = [
+        np.asarray(x).reshape(-1, max(1, y.size))
+        for x, y in zip(jax.tree.leaves(rows), jax.tree.leaves(weights), strict=True)
+    ]
+    assert np.linalg.matrix_rank(np.concatenate(columns, axis=1)) == rank
+
+
+def test_whole_numbers_beside_real_ones_and_formal_functions():
+    sample = {"t": np.array(2), "x": np.zeros(())}
+    network = nm.network(
+        lambda w, x: w["e"][x["t"]] * jnp.exp(x["x"] * w["a"]),
+        {"a": np.zeros(()), "e": np.zeros(3)},
+        sample,
+        name="f",
+    )
+    found = nm.certify(network)
+    assert (found.verdict, found.lower) == ("exact", 4)
+    assert found.readings.patterns == 0
+    assert "all 3 possible inputs" in str(found)
+    assert nm.verify(found, network).agrees
+
+
+def test_formal_functions_of_tokens_alone_are_not_called_proved():
+    found = nm.certify(nm.network(lambda w, t: jnp.exp(w[t]), np.zeros(3), np.array(2), name="f"))
+    assert not found.lower_is_proved
+
+
+def test_estimates_draw_whole_numbers_too():
+    network = nm.network(_lookups, TABLE, PAIRS, name="f")
+    assert nm.estimate(network).rank == 6
+
+
+def test_many_possible_inputs_are_drawn_one_by_one():
+    inputs = WholeInputs([(3,), ()], [range(-1, 1000), range(2)])
+    pairs, flags = inputs.drawn(4, range(50))
+    assert inputs.possible == 1001**3 * 2
+    assert pairs.shape == (50, 3)
+    assert pairs.min() >= -1
+    assert pairs.max() < 1000
+    assert set(flags.tolist()) == {0, 1}
+    np.testing.assert_array_equal(inputs.drawn(4, [7])[0][0], pairs[7])
+
+
+@pytest.mark.parametrize(
+    ("weights", "sample", "reason"),
+    [
+        (np.zeros(3), np.zeros((), int), "give an example that contains the largest integer"),
+        (np.zeros(3), jax.ShapeDtypeStruct((3,), np.int32), "contains the largest integer"),
+        (np.zeros(3), np.zeros(3, complex), "must be real floating-point arrays .*; got complex"),
+        (np.zeros(3, complex), np.zeros(3), "complex weights"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(weights, sample, reason):
+    with pytest.raises(ArgumentError, match=reason):
+        nm.certify(nm.network(lambda w, x: w * x, weights, sample, name="f"))
