@@ -27,9 +27,7 @@ from neuromanifold.certificates.jacobian import (
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
     KernelVectors,
-    generator_ranks,
-    known_generators,
-    random_kernel_vectors,
+    known_kernel,
 )
 from neuromanifold.errors import ArgumentError, DiagramError
 from neuromanifold.networks.network import Network
@@ -70,10 +68,12 @@ def certify(
     given = None if weights is None else given_weights(net, weights)
 
     def compute(point: Point) -> Certificate:
-        symmetries, kernel = symmetries_at(net, point)
-        upper, source = upper_bound(net, symmetries)
-        found = jacobian_rank(net, point, upper, kernel.vectors, inputs)
-        _check_kernel(net, found, kernel)
+        kernel = known_kernel(net, net.assemble(point.weights), point.field, point.seed)
+        upper, source = upper_bound(net, kernel.families)
+        found = jacobian_rank(
+            net, point, upper, kernel.checks.vectors, inputs, without=kernel.pivots
+        )
+        _check_kernel(net, found, kernel.checks)
         if found.rank == 0 and net.architecture is None:
             raise ArgumentError(
                 f"the output of {net.name} depends on none of its weights; "
@@ -92,7 +92,7 @@ def certify(
             rank=max(0, found.rank - len(net.constants)),
             upper=upper,
             upper_source=source,
-            symmetries=symmetries,
+            symmetries=kernel.families,
             kernel_checks=found.kernel_checks,
             obligations=point.obligations(net, found.batch),
             user_symmetries=not net.is_built_in and upper < net.parameters,
@@ -133,13 +133,6 @@ def certify_function(
     """
     net = network(f, weights, inputs, symmetries=symmetries, name=name)
     return certify(net, seed=seed, prime=prime)
-
-
-def symmetries_at(net: Network, point: Point) -> tuple[tuple[FamilyRank, ...], KernelVectors]:
-    """What each family adds to the kernel at the point, and a few random kernel vectors."""
-    blocks = known_generators(net, net.assemble(point.weights), point.field)
-    ranks = generator_ranks(blocks, net, point.field)
-    return ranks, random_kernel_vectors(blocks, net, point.field, point.seed)
 
 
 def upper_bound(net: Network, symmetries: tuple[FamilyRank, ...]) -> tuple[int, str]:

@@ -27,7 +27,7 @@ from neuromanifold.certificates.exact import certificate_field, upper_bound
 from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
 from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.certificates.quantity import Quantity
-from neuromanifold.certificates.symmetry_bound import generator_ranks, known_generators
+from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import GeneratorBlock, Tensors
@@ -137,8 +137,8 @@ def identifiable(
 
     def compute(point: Point) -> Identifiability:
         weights = net.assemble(point.weights)
-        blocks = known_generators(net, weights, field)
-        upper, _ = upper_bound(net, generator_ranks(blocks, net, field))
+        blocks = list(known_generators(net, weights, field))
+        upper, _ = upper_bound(net, known_kernel(net, weights, field, seed).families)
         found = jacobian_rank(net, point, upper, np.zeros((net.columns, 0)))
         rows = _rows(gradient, net, weights, field)
         grown = found.row_space.add(rows)

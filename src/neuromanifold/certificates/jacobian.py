@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from neuromanifold.algebra.cells.points import Branches
 from neuromanifold.algebra.echelon import EchelonForm
+from neuromanifold.algebra.elimination import Indices
 from neuromanifold.algebra.modular import (
     FormalElements,
     ModularFunction,
@@ -295,7 +296,7 @@ class JacobianRank:
         kernel_holds: for each of them, whether all products were zero.
         batch: how many inputs were evaluated at once.
         readings: how constants of the function were read.
-        row_space: the echelon form of the rows, for further questions.
+        row_space: the echelon form of the rows, for further questions, in the columns kept.
     """
 
     rank: int
@@ -313,22 +314,30 @@ def jacobian_rank(
     upper: int,
     kernel: Float[np.ndarray, "columns checks"],
     inputs: int | None = None,
+    *,
+    without: Indices | None = None,
 ) -> JacobianRank:
-    """The rank from `upper + 8` inputs, doubled once when it falls short of `upper`.
+    """The rank from `upper + 8` inputs, and from up to as many again while it is below `upper`.
 
     Every row is also multiplied with the columns of `kernel`, which must give zero. With `inputs`
-    exactly that many are used and nothing is doubled.
+    exactly that many are used. The columns `without` are left out before the elimination. What
+    remains is a submatrix, so its rank is a lower bound whatever was left out, and it is the rank
+    of all columns where the ones left out are combinations of the others.
     """
-    form = EchelonForm(network.columns, point.field)
+    kept = np.delete(np.arange(network.columns), [] if without is None else without)
+    form = EchelonForm(len(kept), point.field)
     holds, used = np.ones(kernel.shape[1], dtype=bool), 0
-    count = upper + len(network.constants) + SPARE_ROWS if inputs is None else inputs
-    for _ in range(2 if inputs is None else 1):
+    most = upper + len(network.constants)
+    count = most + SPARE_ROWS if inputs is None else inputs
+    for turn in range(2 if inputs is None else 1):
         for rows in jacobian_rows(network, point, count, used):
             rows = rows if inputs is None else rows[: inputs - used]
-            form.add(rows)
+            form.add(rows if without is None else np.take(rows, kept, axis=1))
             holds &= ~np.any(point.field.matmul(rows, kernel), axis=0)
             used += len(rows)
-        if form.rank >= upper + len(network.constants):
+            if turn and form.rank >= most:
+                break
+        if form.rank >= most:
             break
     batch = batches(count)[1]
     return JacobianRank(

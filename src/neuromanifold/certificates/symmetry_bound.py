@@ -1,22 +1,26 @@
-"""The rank of the symmetries' tangent vectors, which bounds the dimension from above.
+"""The kernel that known symmetries span: its rank bounds the dimension from above.
 
 Tangent vectors of symmetries lie in the kernel of the Jacobian, so dim ≤ parameters − their generic
 rank, and their rank at a point mod p is at most the generic one. Each tangent vector moves few
-tensors. Blocks that share no part of a tensor with an earlier block (keys, values of single heads)
-are eliminated each in its own columns; the rest is reduced by them and eliminated together in the
-columns that are left. What two families share is counted for the first.
+tensors, so blocks are eliminated one after the other, each in the columns it moves and those of the
+earlier blocks that it meets there. What two families share is counted for the first.
+
+With k independent kernel vectors in echelon form, J v = 0 writes the column of J at each of the k
+pivots over the other columns: those of the pivots can be left out, and the rank stays.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.echelon import EchelonForm
+from neuromanifold.algebra.elimination import Indices
 from neuromanifold.algebra.linear import Modular
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.family import GeneratorBlock, Slot, Tensors
+from neuromanifold.networks.family import Family, GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import families_of
 
@@ -47,74 +51,115 @@ class KernelVectors:
     vectors: Float[np.ndarray, "columns checks"]
 
 
-def known_generators(network: Network, weights: Tensors, field: PrimeField) -> list[GeneratorBlock]:
-    """The tangent vectors of all families that are proved at these weights.
+@dataclass(frozen=True, slots=True)
+class KnownKernel:
+    """The kernel directions that the known symmetries span at a point.
+
+    Attributes:
+        families: what each family adds.
+        checks: a few random vectors of each family, to be multiplied with the Jacobian.
+        pivots: as many columns as there are directions, each a combination of the others.
+    """
+
+    families: tuple[FamilyRank, ...]
+    checks: KernelVectors
+    pivots: Indices
+
+
+def known_kernel(
+    network: Network, weights: Tensors, field: PrimeField, seed: int, per_family: int = 2
+) -> KnownKernel:
+    """The known kernel at some weights; a family's tangent vectors are held only while it counts.
+
+    The random vectors are combinations of a family's tangent vectors with coefficients that the
+    seed and the number of the block fix.
+    """
+    span = _Span(network, field)
+    ranks: dict[str, int] = {}
+    checks: dict[str, np.ndarray] = {}
+    for number, block in enumerate(known_generators(network, weights, field)):
+        ranks[block.family] = ranks.get(block.family, 0) + span.add(block)
+        mix = field.random(seed, f"kernel check {number}", (per_family, block.count))
+        total = checks.setdefault(block.family, np.zeros((per_family, network.columns)))
+        for slot, moved in block.moves.items():
+            part = field.matmul(mix, np.ascontiguousarray(moved.reshape(block.count, -1)))
+            place = network.places[slot]
+            total[:, place] = field.reduce(total[:, place] + part)
+    vectors = np.concatenate([np.zeros((0, network.columns)), *checks.values()]).T
+    return KnownKernel(
+        tuple(FamilyRank(name, dimension) for name, dimension in ranks.items()),
+        KernelVectors(tuple(name for name in checks for _ in range(per_family)), vectors),
+        span.pivots,
+    )
+
+
+def known_generators(
+    network: Network, weights: Tensors, field: PrimeField
+) -> Iterator[GeneratorBlock]:
+    """The tangent vectors of all families that are proved at these weights, family by family."""
+    for family in families_of(network):
+        yield from _proved(family, weights, field)
+
+
+def _proved(family: Family, weights: Tensors, field: PrimeField) -> list[GeneratorBlock]:
+    """The tangent vectors of a family, or none where its solutions prove nothing.
 
     A family whose generators solve linear conditions (head mixing) may have more solutions at
     special weights than at generic ones, or none that can be lifted; the surplus proves nothing
     about generic weights, so then the family is left out.
     """
-    blocks: list[GeneratorBlock] = []
-    for family in families_of(network):
-        try:
-            found = family.generators(weights, Modular(field))
-        except ArgumentError:  # a factor of a product has not full rank: nothing can be lifted
-            continue
-        if sum(block.count for block in found) <= family.dimension:
-            blocks.extend(found)
-    return blocks
+    try:
+        found = family.generators(weights, Modular(field))
+    except ArgumentError:  # a factor of a product has not full rank: nothing can be lifted
+        return []
+    return found if sum(block.count for block in found) <= family.dimension else []
 
 
-def generator_ranks(
-    blocks: list[GeneratorBlock], network: Network, field: PrimeField
-) -> tuple[FamilyRank, ...]:
-    """The rank that each family adds, in the order of the blocks."""
-    ranks: dict[str, int] = {}
-    reducers: list[tuple[np.ndarray, EchelonForm]] = []
-    coupled: list[GeneratorBlock] = []
-    taken: set[Slot] = set()
-    for block in blocks:
-        ranks.setdefault(block.family, 0)
-        if taken.isdisjoint(block.moves):
-            here = np.concatenate([np.r_[network.places[slot]] for slot in block.moves])
-            form = EchelonForm(len(here), field)
-            ranks[block.family] += form.add(_beside(block))
-            reducers.append((here, form))
-        else:
-            coupled.append(block)
-        taken.update(block.moves)
-    pivots = [here[form.pivots] for here, form in reducers]
-    free = np.delete(np.arange(network.columns), np.concatenate([np.zeros(0, dtype=int), *pivots]))
-    rest = EchelonForm(len(free), field)
-    for block in coupled:
-        rows = network.dense(block)
-        for here, form in reducers:
-            if np.any(rows[:, here]):
-                rows[:, here] = form.reduce(np.ascontiguousarray(rows[:, here]))
-        ranks[block.family] += rest.add(np.ascontiguousarray(rows[:, free]))
-    return tuple(FamilyRank(name, dimension) for name, dimension in ranks.items())
+class _Span:
+    """An echelon form of tangent vectors, in parts that share few columns.
+
+    A part is zero in the pivots of the parts before it. So rows that were reduced by one part after
+    the other vanish in the pivots of all of them.
+    """
+
+    def __init__(self, network: Network, field: PrimeField) -> None:
+        self._network = network
+        self._field = field
+        self._parts: list[tuple[np.ndarray, EchelonForm]] = []
+
+    @property
+    def pivots(self) -> Indices:
+        """The pivots of all parts, ascending."""
+        found = [here[form.pivots] for here, form in self._parts]
+        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
+
+    def add(self, block: GeneratorBlock) -> int:
+        """By how much a block's tangent vectors raise the rank."""
+        here, rows = self._placed(block)
+        for columns, form in self._parts:
+            if not np.isin(columns[form.pivots], here).any():
+                continue
+            wider = np.union1d(here, columns)
+            rows, here = _widened(rows, here, wider), wider
+            at = np.searchsorted(here, columns)
+            rows[:, at] = form.reduce(np.ascontiguousarray(rows[:, at]))
+        if self._parts and np.isin(here, self._parts[-1][0]).all():
+            columns, form = self._parts[-1]
+            return form.add(_widened(rows, here, columns))
+        form = EchelonForm(len(here), self._field)
+        self._parts.append((here, form))
+        return form.add(rows)
+
+    def _placed(self, block: GeneratorBlock) -> tuple[np.ndarray, Float[np.ndarray, "count moved"]]:
+        """The columns that a block moves, ascending, and its tangent vectors there."""
+        slots = sorted(block.moves, key=lambda slot: self._network.places[slot].start)
+        here = np.concatenate([np.r_[self._network.places[slot]] for slot in slots])
+        moved = [block.moves[slot].reshape(block.count, -1) for slot in slots]
+        return here, np.concatenate(moved, axis=1)
 
 
-def random_kernel_vectors(
-    blocks: list[GeneratorBlock],
-    network: Network,
-    field: PrimeField,
-    seed: int,
-    per_family: int = 2,
-) -> KernelVectors:
-    """A few random combinations of each family's tangent vectors."""
-    totals: dict[str, np.ndarray] = {}
-    for number, block in enumerate(blocks):
-        mix = field.random(seed, f"kernel check {number}", (per_family, block.count))
-        total = totals.setdefault(block.family, np.zeros((per_family, network.columns)))
-        for slot, moved in block.moves.items():
-            part = field.matmul(mix, np.ascontiguousarray(moved.reshape(block.count, -1)))
-            place = network.places[slot]
-            total[:, place] = field.reduce(total[:, place] + part)
-    vectors = np.concatenate([np.zeros((0, network.columns)), *totals.values()]).T
-    return KernelVectors(tuple(name for name in totals for _ in range(per_family)), vectors)
-
-
-def _beside(block: GeneratorBlock) -> Float[np.ndarray, "count moved"]:
-    """A block's tangent vectors in the columns of the slots they move, slot after slot."""
-    return np.concatenate([m.reshape(block.count, -1) for m in block.moves.values()], axis=1)
+def _widened(rows: np.ndarray, columns: np.ndarray, wider: np.ndarray) -> np.ndarray:
+    """Rows in some columns as rows in more columns, with zeros; a copy in any case."""
+    result = np.zeros((len(rows), len(wider)))
+    result[:, np.searchsorted(wider, columns)] = rows
+    return result

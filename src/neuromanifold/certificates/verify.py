@@ -39,7 +39,7 @@ from neuromanifold.certificates.jacobian import (
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
     known_generators,
-    random_kernel_vectors,
+    known_kernel,
 )
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
 from neuromanifold.display import Displayed
@@ -153,12 +153,13 @@ def _recomputed(
     Only what was asked comes from the certificate: the network, the point, the number of inputs.
     """
     p, count = point.field.modulus, certificate.inputs
-    blocks = known_generators(net, net.assemble(point.weights), point.field)
+    weights = net.assemble(point.weights)
+    blocks = known_generators(net, weights, point.field)
     families = _family_ranks([(block.family, net.dense(block)) for block in blocks], p)
     upper, source = upper_bound(net, families)
     obligations = point.obligations(net, count)
     matrix, exponents = _rows(net, point, count, obligations)
-    kernel = random_kernel_vectors(blocks, net, point.field, point.seed).vectors
+    kernel = known_kernel(net, weights, point.field, point.seed).checks.vectors
     products = _integers(matrix, p) @ _integers(kernel, p) % p  # below 2^63: see the twin's bounds
     checks = [Check("rows times kernel vectors", 0, int(np.count_nonzero(products)))]
     claimed = next((o for o in obligations if o.name == "exponentials"), None)
