@@ -60,7 +60,7 @@ def test_status_counts_what_is_done(folder, capsys):
 
 
 def test_show_lists_what_is_asked_for(folder, capsys):
-    columns = ("--columns", "heads,lower,upper,unexplained,attention")
+    columns = ("--columns", "heads,rank,upper,unexplained,attention")
     everything = answer(capsys, "show", folder / "a.sqlite", "--rows", "0", *columns)
     assert len(everything["records"]) == 24
     some = answer(
@@ -89,17 +89,17 @@ def test_tables_hold_every_record(folder, capsys, tmp_path):
     with table.open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(COLUMNS)
-    assert [(r["network"], int(r["lower"]), r["widths"]) for r in rows] == [
-        (r["network"], r["lower"], "-".join(map(str, r["widths"]))) for r in expected
+    assert [(r["network"], int(r["rank"]), r["widths"]) for r in rows] == [
+        (r["network"], r["rank"], "-".join(map(str, r["widths"]))) for r in expected
     ]
 
 
 def test_a_table_of_some_columns_and_rows(folder, capsys, tmp_path):
     path = tmp_path / "a.csv"
-    options = ("--csv", path, "--columns", "heads,lower", "--where", "heads == 2")
+    options = ("--csv", path, "--columns", "heads,rank", "--where", "heads == 2")
     answer(capsys, "export", folder / "a.sqlite", *options)
     lines = path.read_text().splitlines()
-    assert lines[0] == "heads,lower"
+    assert lines[0] == "heads,rank"
     assert len(lines) == 9
     assert all(line.startswith("2,") for line in lines[1:])
 

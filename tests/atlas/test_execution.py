@@ -50,7 +50,7 @@ def test_a_record_says_what_certificate_and_formula_say():
     network = Architecture((3, 3, 2), (2, 2), 2, "softmax")
     record = run_task(Task(network, "logits", 5, PRIME))
     certificate, formula = certify(network, seed=5), dimension_formula(network)
-    assert (record.lower, record.upper) == (certificate.lower, certificate.upper)
+    assert (record.rank, record.upper) == (certificate.rank, certificate.upper)
     assert (record.verdict, record.upper_source) == (certificate.verdict, certificate.upper_source)
     assert (record.formula, record.statement) == (formula.dimension, formula.statement)
     assert record.evidence["inputs"] == certificate.inputs
@@ -64,7 +64,7 @@ def test_a_task_that_fails_or_takes_too_long_is_recorded_and_the_others_are_done
     assert found[WRONG].error.startswith("ArgumentError: 15 is not a prime")
     assert found[LONG].error == "not finished within the time limit of 4 s"
     assert found[LONG].agreement == "failed"
-    assert (found[SMALL].error, found[SMALL].lower) == (None, 6)
+    assert (found[SMALL].error, found[SMALL].rank) == (None, 6)
 
 
 def test_few_batches_are_held_at_a_time():

@@ -29,10 +29,10 @@ TASKS = tuple(tasks_of(GRID))
 
 def record(task, **fields):
     given = {
-        "lower": 3,
+        "rank": 3,
         "upper": 3,
         "upper_source": "symmetries",
-        "lower_proved": True,
+        "rank_proved": True,
         "verdict": "exact",
         "formula": 3,
         "formula_status": "conjecture",
@@ -55,7 +55,7 @@ def test_records_come_back_as_they_were(tmp_path):
     softmax = Task(Architecture((2, 2), (1,), 2, "softmax", temperature=0.5), "logits", 0, 7)
     records = [
         record(task),
-        record(softmax, lower=2, lower_proved=False, verdict="bounds", formula=None),
+        record(softmax, rank=2, rank_proved=False, verdict="bounds", formula=None),
         failed(TASKS[1], "Trouble:\n two lines", 1.5),
     ]
     with open_for_reading(filled(tmp_path / "a.sqlite", records)) as store:
@@ -78,14 +78,14 @@ def test_only_failed_records_are_done_again_and_replaced(tmp_path):
     with open_for_writing(path) as store:
         assert list(store.missing(TASKS[:2])) == []
         assert list(store.missing(TASKS[:2], retry=True)) == [TASKS[1]]
-        store.add([record(TASKS[0], lower=1), record(TASKS[1], lower=1)], GRID, 1.0)
-        assert {r.task: r.lower for r in store.records()} == {TASKS[0]: 3, TASKS[1]: 1}
+        store.add([record(TASKS[0], rank=1), record(TASKS[1], rank=1)], GRID, 1.0)
+        assert {r.task: r.rank for r in store.records()} == {TASKS[0]: 3, TASKS[1]: 1}
 
 
 def test_status_counts(tmp_path):
     records = [
         record(TASKS[0]),
-        record(TASKS[1], lower=2, verdict="bounds"),
+        record(TASKS[1], rank=2, verdict="bounds"),
         failed(TASKS[2], "no"),
     ]
     with open_for_reading(filled(tmp_path / "a.sqlite", records)) as store:
@@ -105,7 +105,7 @@ def test_selections_are_what_their_names_say(tmp_path):
     }
     records = [record(task, **fields) for task, fields in zip(TASKS, cases.values(), strict=False)]
     records.append(failed(TASKS[len(cases)], "no"))
-    unproved = record(TASKS[9], lower=5, upper=6, lower_proved=False, verdict="bounds", formula=4)
+    unproved = record(TASKS[9], rank=5, upper=6, rank_proved=False, verdict="bounds", formula=4)
     assert unproved.agreement == "rank differs"
     with open_for_reading(filled(tmp_path / "a.sqlite", records)) as store:
 
@@ -202,7 +202,7 @@ def with_a_view(path):
         (text, "is not an atlas: file is not a database"),
         (database, "is not an atlas but another database"),
         (of_version(SCHEMA_VERSION + 1), "was made by a newer version"),
-        (of_version(1), "was made by an older version"),
+        (of_version(SCHEMA_VERSION - 1), "was made by an older version"),
         (of_version(0), "was made by an older version"),
         (of_version(-1), "was made by an older version"),
         (with_a_trigger, "does not have the tables of an atlas"),
@@ -235,7 +235,7 @@ def test_an_empty_file_becomes_a_store_and_is_none_before(tmp_path):
 
 
 DAMAGE = {
-    "lower": ["UPDATE results SET lower = 4", "UPDATE results SET lower = NULL"],
+    "rank": ["UPDATE results SET rank = 4", "UPDATE results SET rank = NULL"],
     "text for a number": ["UPDATE results SET upper = 'three'", "UPDATE results SET seed = 'x'"],
     "blobs": ["UPDATE results SET error = x'00ff'", "UPDATE results SET verdict = x'ff'"],
     "words": ["UPDATE results SET verdict = 'exact!'", "UPDATE results SET readout = 'loss'"],

@@ -62,7 +62,7 @@ def _architecture(row):
 def ranks(*names):
     """The ranks found for the logits, by architecture."""
     return {
-        architecture: int(row["lower"])
+        architecture: int(row["rank"])
         for name in names
         for (architecture, readout), row in table(name).items()
         if readout == "logits"
@@ -110,7 +110,7 @@ def test_a_table_is_read_as_it_was_written(name, tmp_path):
 )
 def test_a_row_that_is_no_record_is_refused_with_its_line(line, sentence, tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text(f"widths,ranks,tokens,lower,upper,verdict\n2-2,1,2,5,5,exact\n{line}\n")
+    path.write_text(f"widths,ranks,tokens,rank,upper,verdict\n2-2,1,2,5,5,exact\n{line}\n")
     with pytest.raises(FileFormatError, match=f"line 3: .*{sentence}"):
         list(Table(path).records())
 
@@ -136,18 +136,18 @@ def test_rows_of_a_table_are_found_again(name):
     rows = list(table(name).items())
     for (architecture, readout), row in rows[:: len(rows) // 2]:
         record = run_task(Task(architecture, readout, 0, 8388593))
-        found = (record.lower, record.upper, record.verdict)
-        assert found == (int(row["lower"]), int(row["upper"]), row["verdict"]), architecture
+        found = (record.rank, record.upper, record.verdict)
+        assert found == (int(row["rank"]), int(row["upper"]), row["verdict"]), architecture
 
 
 @pytest.mark.statement("head-mixing")
 def test_formulas_disagree_with_no_row():
     differing = {
-        architecture: int(row["lower"])
+        architecture: int(row["rank"])
         for name in TABLES
         for (architecture, readout), row in table(name).items()
         if (formula := dimension_formula(architecture, readout).dimension) is not None
-        and formula != int(row["lower"])
+        and formula != int(row["rank"])
     }
     assert differing == {}
 
@@ -180,7 +180,7 @@ def test_softmax_heads_that_widen_see_less_with_two_tokens(tokens, dimension):
     network = Architecture((2, 4, 2), (2, 4), tokens, "softmax", heads=2)
     assert widens(network)
     assert several_heads_dimension(network) == 56
-    assert run_task(Task(network, "logits", 0, 8388593)).lower == dimension
+    assert run_task(Task(network, "logits", 0, 8388593)).rank == dimension
 
 
 def test_skips_and_masks_with_two_heads_have_the_sum_of_their_layers_unless_they_widen():
@@ -202,12 +202,12 @@ def test_skips_with_the_causal_mask_have_the_dimension_without_it():
     for a, row in rows.items():
         unmasked = Architecture.from_dict({**a.to_dict(), "mask": "none"})
         assert row["verdict"] == "exact"
-        assert int(row["lower"]) == dimension_formula(unmasked).dimension
+        assert int(row["rank"]) == dimension_formula(unmasked).dimension
 
 
 @pytest.mark.statement("readouts")
 def test_probabilities_are_the_logits_of_one_output_less_and_decisions_one_dimension_less():
-    rows = {key: int(row["lower"]) for key, row in table("readouts").items()}
+    rows = {key: int(row["rank"]) for key, row in table("readouts").items()}
     compared = 0
     for (a, readout), probabilities in rows.items():
         if readout != "probabilities" or a.skip == "residual":
@@ -226,7 +226,7 @@ def test_probabilities_are_the_logits_of_one_output_less_and_decisions_one_dimen
 
 
 def test_with_residual_skip_probabilities_lose_the_shifts_and_decisions_nothing_more():
-    rows = {key: int(row["lower"]) for key, row in table("readouts").items()}
+    rows = {key: int(row["rank"]) for key, row in table("readouts").items()}
     found = [a for a, readout in rows if readout == "logits" and a.skip == "residual"]
     seen = [a for a in found if a.tokens > 1 and a.widths[-1] > 1]
     assert len(seen) > 15

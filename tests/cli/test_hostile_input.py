@@ -170,7 +170,7 @@ def store_cases(count, folder):
     with open_for_writing(folder / "true") as store:
         store.begin_sweep(grid, len(tasks), 0)
         store.add([run_task(task) for task in tasks], grid, 1.0)
-    columns = ["architecture", "readout", "seed", "prime", "record_version", "lower", "upper",
+    columns = ["architecture", "readout", "seed", "prime", "record_version", "rank", "upper",
                "verdict", "formula", "error", "seconds", "evidence", "checksum"]  # fmt: skip
     values = ["NULL", "'x'", "-1", "1e999", "x'ff00'", "99999999999", "zeroblob(40000000)", "''"]
     commands = [

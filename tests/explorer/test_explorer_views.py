@@ -25,11 +25,11 @@ SMALL = nm.Architecture(widths=(3, 2), ranks=(2,), tokens=3)
 SOFTMAX = nm.Architecture((3, 2), (2,), 4, "softmax", heads=2, value_ranks=(2,))
 
 
-def record(architecture, lower, **fields):
+def record(architecture, rank, **fields):
     return Record(
         Task(architecture, "logits", 0, 8388593),
-        lower,
-        lower,
+        rank,
+        rank,
         "symmetries",
         True,
         "exact",

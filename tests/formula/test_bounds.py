@@ -38,7 +38,7 @@ def test_no_committed_rank_exceeds_a_bound_and_nearly_all_reach_the_smallest():
     reached, layers = dict.fromkeys(("reached", "not"), 0), 0
     for _, network, readout, row in rows():
         smallest = proved_bounds(network, readout)[0].value
-        rank = int(row["lower"])
+        rank = int(row["rank"])
         assert rank <= smallest, (network, readout)
         formula = dimension_formula(network, readout).dimension
         assert formula is None or formula <= smallest, (network, readout)

@@ -50,10 +50,10 @@ def _certified(task: Task) -> Record:
     check = certificate.independence
     return Record(
         task=task,
-        lower=certificate.rank,
+        rank=certificate.rank,
         upper=certificate.upper,
         upper_source=certificate.upper_source,
-        lower_proved=certificate.lower_is_proved,
+        rank_proved=certificate.lower_is_proved,
         verdict=certificate.verdict,
         formula=formula.dimension,
         formula_status=formula.status,

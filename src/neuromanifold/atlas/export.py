@@ -79,7 +79,7 @@ def cell(value: object) -> str:
 _INTEGER_LISTS = ("widths", "ranks", "value_ranks")
 _INTEGERS = (
     *("depth", "tokens", "heads", "parameters", "seed", "prime"),
-    *("lower", "upper", "unexplained", "formula", "difference"),
+    *("rank", "upper", "unexplained", "formula", "difference"),
 )
 _REALS = ("temperature", "seconds")
 

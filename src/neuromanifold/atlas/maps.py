@@ -22,7 +22,7 @@ from neuromanifold.style import axes_for, figure_of
 MapValue = Literal["dimension", "difference", "unexplained"]
 
 _VALUES: dict[MapValue, tuple[str, Callable[[Record], int | None]]] = {
-    "dimension": ("rank found", lambda record: record.lower),
+    "dimension": ("rank found", lambda record: record.rank),
     "difference": ("formula minus rank found", lambda record: record.difference),
     "unexplained": ("unexplained dimensions", lambda record: record.unexplained),
 }
@@ -79,10 +79,10 @@ def scatter(records: Iterable[Record], ax: Axes | None = None) -> Axes:
     """Parameters against the rank found; full where it is proved to be the dimension."""
     points: dict[tuple[str, bool], set[tuple[int, int]]] = defaultdict(set)
     for record in records:
-        if record.lower is not None:
+        if record.rank is not None:
             architecture = record.task.architecture
             kind = (architecture.attention, record.verdict == "exact")
-            points[kind].add((architecture.parameters, record.lower))
+            points[kind].add((architecture.parameters, record.rank))
     _something(points, "record with a result")
     axes = axes_for(ax, 5.5, 4.5)
     for (attention, exact), found in sorted(points.items()):
@@ -113,10 +113,10 @@ def growth(records: Iterable[Record], x: str, ax: Axes | None = None) -> Axes:
     _check_fields(x)
     lines: dict[str, dict[Any, int]] = defaultdict(dict)
     for record in records:
-        if record.lower is not None:
+        if record.rank is not None:
             at = record.values()[x]
             line = lines[_others(record, x)]
-            line[at] = max(record.lower, line.get(at, 0))
+            line[at] = max(record.rank, line.get(at, 0))
     _something(lines, "record with a result")
     across = _sorted({value for line in lines.values() for value in line})
     axes = axes_for(ax, 5.5, 4.5)

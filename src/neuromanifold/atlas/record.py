@@ -8,7 +8,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.grid import architecture_values
 from neuromanifold.atlas.tasks import Task
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
 """Raised when a record of the same task would say something else."""
 
 Verdict = Literal["exact", "exact given symmetries", "probable", "bounds"]
@@ -23,10 +23,10 @@ class Record:
 
     Attributes:
         task: the task.
-        lower: the rank found; dim ≥ lower if `lower_proved`.
+        rank: the rank found; dim ≥ rank if `rank_proved`.
         upper: the smallest upper bound.
         upper_source: what proves it.
-        lower_proved: whether the exponentials, if any, were shown to be independent.
+        rank_proved: whether the exponentials, if any, were shown to be independent.
         verdict: `exact` or `bounds`, as in the certificate.
         formula: the dimension in theory, or None.
         formula_status: `theorem`, `conjecture` or `none`.
@@ -37,10 +37,10 @@ class Record:
     """
 
     task: Task
-    lower: int | None = None
+    rank: int | None = None
     upper: int | None = None
     upper_source: str | None = None
-    lower_proved: bool | None = None
+    rank_proved: bool | None = None
     verdict: str | None = None
     formula: int | None = None
     formula_status: str | None = None
@@ -52,12 +52,12 @@ class Record:
     @property
     def unexplained(self) -> int | None:
         """How many kernel dimensions no known bound accounts for."""
-        return None if self.upper is None or self.lower is None else self.upper - self.lower
+        return None if self.upper is None or self.rank is None else self.upper - self.rank
 
     @property
     def difference(self) -> int | None:
         """The formula minus the rank found."""
-        return None if self.formula is None or self.lower is None else self.formula - self.lower
+        return None if self.formula is None or self.rank is None else self.formula - self.rank
 
     @property
     def agreement(self) -> Agreement:
@@ -67,13 +67,13 @@ class Record:
         outside the proved bounds. Between the two nothing is proved, and the rank found agrees or
         differs.
         """
-        if self.lower is None or self.upper is None:
+        if self.rank is None or self.upper is None:
             return "failed"
         if self.formula is None:
             return "no formula"
-        if self.formula > self.upper or (self.formula < self.lower and self.lower_proved):
+        if self.formula > self.upper or (self.formula < self.rank and self.rank_proved):
             return "refuted"
-        if self.formula == self.lower:
+        if self.formula == self.rank:
             return "confirmed" if self.verdict == "exact" else "rank agrees"
         return "rank differs"
 
@@ -85,7 +85,7 @@ class Record:
             "readout": self.task.readout,
             "seed": self.task.seed,
             "prime": self.task.prime,
-            "lower": self.lower,
+            "rank": self.rank,
             "upper": self.upper,
             "upper_source": self.upper_source,
             "verdict": self.verdict,

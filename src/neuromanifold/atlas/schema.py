@@ -16,7 +16,7 @@ from neuromanifold.errors import NeuromanifoldError
 from neuromanifold.files import read_json
 
 APPLICATION_ID = 0x6E6D6174  # "nmat"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # An architecture is stored once, however many tasks it has, so that the key of a result is short.
 # `done` of a sweep is written in the same transaction as the results it counts.
@@ -32,10 +32,10 @@ CREATE TABLE results (
     seed INTEGER NOT NULL,
     prime INTEGER NOT NULL,
     record_version INTEGER NOT NULL,
-    lower INTEGER,
+    rank INTEGER,
     upper INTEGER,
     upper_source TEXT,
-    lower_proved INTEGER,
+    rank_proved INTEGER,
     verdict TEXT,
     formula INTEGER,
     formula_status TEXT,
@@ -66,8 +66,8 @@ INSERT INTO results VALUES (
     (SELECT id FROM architectures WHERE json = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 )
 ON CONFLICT DO UPDATE SET
-    lower = excluded.lower, upper = excluded.upper, upper_source = excluded.upper_source,
-    lower_proved = excluded.lower_proved, verdict = excluded.verdict, formula = excluded.formula,
+    rank = excluded.rank, upper = excluded.upper, upper_source = excluded.upper_source,
+    rank_proved = excluded.rank_proved, verdict = excluded.verdict, formula = excluded.formula,
     formula_status = excluded.formula_status, statement = excluded.statement,
     error = excluded.error, seconds = excluded.seconds, evidence = excluded.evidence,
     checksum = excluded.checksum
@@ -96,10 +96,10 @@ def result_row(record: Record) -> tuple[Any, ...]:
         task.seed,
         task.prime,
         RECORD_VERSION,
-        record.lower,
+        record.rank,
         record.upper,
         record.upper_source,
-        None if record.lower_proved is None else int(record.lower_proved),
+        None if record.rank_proved is None else int(record.rank_proved),
         record.verdict,
         record.formula,
         record.formula_status,
@@ -135,13 +135,13 @@ def record_of(row: sqlite3.Row) -> Record:
         evidence = read_json(row["evidence"])
     except NeuromanifoldError as error:
         raise DamagedRowError(str(error)) from None
-    proved = row["lower_proved"]
+    proved = row["rank_proved"]
     return Record(
         task=Task(architecture, row["readout"], row["seed"], row["prime"]),
-        lower=row["lower"],
+        rank=row["rank"],
         upper=row["upper"],
         upper_source=row["upper_source"],
-        lower_proved=None if proved is None else bool(proved),
+        rank_proved=None if proved is None else bool(proved),
         verdict=row["verdict"],
         formula=row["formula"],
         formula_status=row["formula_status"],
@@ -159,7 +159,7 @@ _WHOLE, _TEXT = (int, type(None)), (str, type(None))
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("json", "readout", "evidence"), (str,)),
     **dict.fromkeys(("seed", "prime"), (int,)),
-    **dict.fromkeys(("lower", "upper", "lower_proved", "formula"), _WHOLE),
+    **dict.fromkeys(("rank", "upper", "rank_proved", "formula"), _WHOLE),
     **dict.fromkeys(("upper_source", "verdict", "formula_status", "statement", "error"), _TEXT),
     "seconds": (float,),
 }

@@ -17,14 +17,14 @@ from neuromanifold.errors import FileFormatError, NeuromanifoldError
 _LISTS = ("widths", "ranks", "value_ranks")
 _NUMBERS = ("tokens", "heads")
 _WORDS = ("attention", "skip", "mask")
-_NEEDED = ("widths", "ranks", "tokens", "lower", "upper", "verdict")
+_NEEDED = ("widths", "ranks", "tokens", "rank", "upper", "verdict")
 
 
 class Table:
     """A CSV table as `atlas export` writes it.
 
     Columns that are left out have the value that most records have: seed 0, the usual prime, the
-    logits, one head. Whether a lower bound is proved is known of exact records only.
+    logits, one head. Whether the rank is a proved lower bound is known of exact records only.
     """
 
     def __init__(self, path: Path) -> None:
@@ -79,12 +79,12 @@ def _record(row: Mapping[str, str]) -> Record:
         "temperature": float(row.get("temperature") or 1),
     }
     readout = row.get("readout") or "logits"
-    verdict, lower, upper = row["verdict"] or None, _whole(row["lower"]), _whole(row["upper"])
+    verdict, rank, upper = row["verdict"] or None, _whole(row["rank"]), _whole(row["upper"])
     if readout not in READOUTS or verdict not in VERDICTS:
         raise ValueError("its readout or its verdict is an unknown word")
-    if any((verdict is None) != (bound is None) for bound in (lower, upper)):
+    if any((verdict is None) != (bound is None) for bound in (rank, upper)):
         raise ValueError("its verdict and its bounds do not go together")
-    if verdict == "exact" and lower != upper:
+    if verdict == "exact" and rank != upper:
         raise ValueError("it is called exact, and its bounds differ")
     return Record(
         Task(
@@ -93,10 +93,10 @@ def _record(row: Mapping[str, str]) -> Record:
             int(row.get("seed") or 0),
             int(row.get("prime") or largest_primes(1)[0]),
         ),
-        lower=lower,
+        rank=rank,
         upper=upper,
         upper_source=row.get("upper_source") or None,
-        lower_proved=True if verdict == "exact" else None,
+        rank_proved=True if verdict == "exact" else None,
         verdict=verdict,
         formula=_whole(row.get("formula")),
         formula_status=row.get("status") or None,

@@ -31,7 +31,7 @@ Columns = Annotated[str | None, Parameter(help="columns, with commas between the
 
 atlas = App(name="atlas", help="Sweep over many architectures, and look at what came out.")
 
-_SHOWN = "network,readout,seed,parameters,lower,upper,verdict,formula,status,agreement"
+_SHOWN = "network,readout,seed,parameters,rank,upper,verdict,formula,status,agreement"
 
 
 @atlas.command
@@ -203,7 +203,7 @@ def export(
 ) -> None:
     """Write the records of an atlas as a table.
 
-    Example: neuromanifold atlas export heads.sqlite --csv heads.csv --columns network,lower,formula
+    Example: neuromanifold atlas export heads.sqlite --csv heads.csv --columns network,rank,formula
     """
     from neuromanifold.atlas.export import check_columns, write_csv, write_parquet
     from neuromanifold.atlas.queries import select

@@ -11,7 +11,7 @@ from neuromanifold.explorer.jobs import Report
 if TYPE_CHECKING:
     from neuromanifold.atlas.record import Record
 
-VALUES = {"dimension": "lower", "difference": "difference", "unexplained": "unexplained"}
+VALUES = {"dimension": "rank", "difference": "difference", "unexplained": "unexplained"}
 LARGEST_ROWS = 200
 LARGEST_POINTS = 5_000
 LARGEST_CELLS = 3_000
@@ -47,7 +47,7 @@ def overview(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
             "columns": list(COLUMNS),
             "count": len(records),
             **_heat_map(records, x, y, value),
-            "points": [_point(one) for one in records[:LARGEST_POINTS] if one.lower is not None],
+            "points": [_point(one) for one in records[:LARGEST_POINTS] if one.rank is not None],
             "rows": [_row(one) for one in chosen[:LARGEST_ROWS]],
             "rows_count": len(chosen),
             "code": code.shown(
@@ -102,7 +102,7 @@ def _point(record: "Record") -> dict[str, Any]:
         "readout": record.task.readout,
         "seed": record.task.seed,
         "parameters": architecture.parameters,
-        "lower": record.lower,
+        "rank": record.rank,
         "attention": architecture.attention,
         "exact": record.verdict == "exact",
     }

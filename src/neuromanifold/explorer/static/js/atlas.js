@@ -74,7 +74,7 @@ function link(row) {
 }
 
 function rows(found) {
-  const columns = ["network", "readout", "seed", "parameters", "lower", "upper", "verdict", "formula", "status", "agreement"];
+  const columns = ["network", "readout", "seed", "parameters", "rank", "upper", "verdict", "formula", "status", "agreement"];
   return [h("p", { class: "hint" }, `${compact(found.rows_count)} rows${found.rows_count > found.rows.length ? `, the first ${found.rows.length} shown` : ""}`),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "rows", style: { maxHeight: "24rem", overflowY: "auto" } }, h("table", {},
       h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col" }, c)), h("th", { scope: "col" }, "certificate"))),
@@ -85,7 +85,7 @@ async function drawScatter(place, points) {
   const Plotly = await loadPlotly();
   const groups = Map.groupBy ? Map.groupBy(points, (p) => `${p.attention}, ${p.exact ? "proved dimension" : "rank found"}`) : new Map([["all", points]]);
   const draw = () => {
-    const traces = [...groups].map(([name, here]) => ({ type: "scatter", mode: "markers", name, x: here.map((p) => p.parameters), y: here.map((p) => p.lower), text: here.map((p) => p.name), hovertemplate: "%{text}<br>%{x} parameters, rank %{y}<extra></extra>", marker: { size: 8, color: colour(name.startsWith("softmax") ? "positive" : "negative"), symbol: `${name.startsWith("softmax") ? "square" : "circle"}${name.includes("proved") ? "" : "-open"}` } }));
+    const traces = [...groups].map(([name, here]) => ({ type: "scatter", mode: "markers", name, x: here.map((p) => p.parameters), y: here.map((p) => p.rank), text: here.map((p) => p.name), hovertemplate: "%{text}<br>%{x} parameters, rank %{y}<extra></extra>", marker: { size: 8, color: colour(name.startsWith("softmax") ? "positive" : "negative"), symbol: `${name.startsWith("softmax") ? "square" : "circle"}${name.includes("proved") ? "" : "-open"}` } }));
     const largest = Math.max(1, ...points.map((p) => p.parameters));
     traces.push({ type: "scatter", mode: "lines", name: "as many as parameters", x: [0, largest], y: [0, largest], line: { color: colour("muted"), dash: "dot" }, hoverinfo: "skip" });
     const axis = (title) => ({ title: { text: title }, color: colour("muted"), gridcolor: colour("line"), zerolinecolor: colour("line"), rangemode: "tozero" });
