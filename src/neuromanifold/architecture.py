@@ -6,7 +6,7 @@ Pure Python, so that a command which only counts starts fast.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import import_module
 from typing import Any, Literal, get_args
 
@@ -106,6 +106,25 @@ class Architecture(Displayed):
                 layer |= {"value": (H, v, d), "output": (H, d_next, v)}
             layers.append(layer)
         return tuple(layers)
+
+    def layer(self, i: int) -> "Architecture":
+        """Layer i, counted from 0, as a network of its own."""
+        return replace(
+            self,
+            widths=self.widths[i : i + 2],
+            ranks=self.ranks[i : i + 1],
+            value_ranks=self.value_ranks and self.value_ranks[i : i + 1],
+        )
+
+    @property
+    def scores(self) -> int:
+        """The number of scores that one input gives, in all layers and heads."""
+        return self.depth * self.heads * self.tokens**2
+
+    @property
+    def exponentials(self) -> int:
+        """The number of exponentials that one input needs: one for each score, or none (eq-15)."""
+        return self.scores if self.attention == "softmax" else 0
 
     @property
     def network(self) -> Any:

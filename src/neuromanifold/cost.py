@@ -73,7 +73,6 @@ class Sizes:
 def sizes_of(architecture: Architecture) -> Sizes:
     """The sizes of a network."""
     t, H = architecture.tokens, architecture.heads
-    scores = architecture.depth * H * t * t
     streams = sum(
         H * (2 * a + d + d_next) * t
         for a, d, d_next in zip(
@@ -83,8 +82,8 @@ def sizes_of(architecture: Architecture) -> Sizes:
     return Sizes(
         parameters=architecture.parameters,
         depth=architecture.depth,
-        activations=scores + streams,
-        exponentials=scores if architecture.attention == "softmax" else 0,
+        activations=architecture.scores + streams,
+        exponentials=architecture.exponentials,
         outputs=architecture.widths[-1] * t,
         largest=max(*architecture.widths, *architecture.ranks),
     )

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.virtual import has_virtual_weights, virtual_weights
+from neuromanifold.networks.traits import has_virtual_weights
+from neuromanifold.networks.virtual import virtual_weights
 from neuromanifold.networks.weights import Numeric, Weights
 
 Scalar = Float[Array, ""]

@@ -11,12 +11,24 @@ from typing import Literal
 
 import numpy as np
 
+from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed
 from neuromanifold.fibers.determined import Determined, FormFacts, determined
 from neuromanifold.fibers.facts import Spectrum, WeightFacts, facts_of
 from neuromanifold.fibers.pairs import swapped
 from neuromanifold.fibers.size import FiberDimension, fiber_dimension, zero_layer_dimension
 from neuromanifold.fibers.units import in_units
+from neuromanifold.networks.traits import (
+    adds_values,
+    attends_to_past,
+    averages_tokens,
+    has_one_head,
+    has_virtual_weights,
+    is_homogeneous,
+    is_linear_in_scores,
+    is_plain,
+    trades_scale,
+)
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts, get, unmet
 
@@ -83,23 +95,23 @@ class FiberDescription(Displayed):
 
 def describe_fiber(weights: Weights) -> FiberDescription:
     """The fiber at `weights` (thm-3.2, thm-3.7, thm-3.9)."""
-    found = facts_of(weights)
-    seen = _softmax_fibers(weights, found)
-    statement = _statement(found.facts)
+    architecture, found = weights.architecture, facts_of(weights)
+    seen = _softmax_fibers(architecture, found)
+    statement = _statement(architecture)
     missing = () if seen is not None else unmet(get(statement), found.facts)
     other: Weights | None = None
-    if is_zero(found):
-        case, points = _zero_case(found.facts), None
+    if is_zero(architecture, found):
+        case, points = _zero_case(architecture), None
         missing = unmet(get(statement), found.facts)
     elif seen is not None:
         case, points = _softmax_case(seen)
     elif missing:
-        case, points = _without_theorem(found.facts), None
+        case, points = _without_theorem(architecture, found.facts), None
     elif statement == "thm-3.2" and (found.spectra[0].rank, found.spectra[1].rank) == (1, 1):
         other, points = _swap(weights, found)
         case = f"A and V have rank one, {points} point{'s' * (points > 1)} up to rescaling"
     else:
-        case, points = _one_point(found.facts), 1
+        case, points = _one_point(architecture), 1
     verdict: Verdict = "exact"
     if not found.decided:
         verdict = "undecided"
@@ -111,7 +123,7 @@ def describe_fiber(weights: Weights) -> FiberDescription:
     )
 
 
-def is_zero(found: WeightFacts) -> bool:
+def is_zero(architecture: Architecture, found: WeightFacts) -> bool:
     """Whether the function is exactly zero.
 
     Lightning without skip is zero when L = 0 or some M_i = 0 (a factor of every term); softmax when
@@ -121,16 +133,14 @@ def is_zero(found: WeightFacts) -> bool:
     if facts.linear_rank is None:
         return False
     forms = facts.form_ranks or ()
-    return facts.linear_rank == 0 or (
-        facts.attention == "lightning" and facts.skip == "none" and 0 in forms
-    )
+    return facts.linear_rank == 0 or (is_homogeneous(architecture) and 0 in forms)
 
 
-def _softmax_fibers(weights: Weights, found: WeightFacts) -> Determined | None:
+def _softmax_fibers(architecture: Architecture, found: WeightFacts) -> Determined | None:
     """What a deep softmax network shows, where its fibers are known: one head, nothing else."""
     facts = found.facts
-    known = facts.attention == "softmax" and facts.heads == 1 and facts.tokens >= 2
-    if not known or facts.depth == 1 or (facts.skip, facts.mask) != ("none", "none"):
+    known = averages_tokens(architecture) and is_plain(architecture) and has_one_head(architecture)
+    if not known or architecture.depth == 1 or architecture.tokens == 1:
         return None
     forms = [
         FormFacts(f"M_{i}", zero=rank == 0, skew=skew or rank == 0, rank_two=rank >= 2)
@@ -139,7 +149,7 @@ def _softmax_fibers(weights: Weights, found: WeightFacts) -> Determined | None:
         )
     ]
     linear = FormFacts("L", zero=facts.linear_rank == 0, skew=False, rank_two=None)
-    return determined(weights.architecture, [*forms, linear])
+    return determined(architecture, [*forms, linear])
 
 
 def _softmax_case(seen: Determined) -> tuple[str, int | None]:
@@ -154,12 +164,12 @@ def _softmax_case(seen: Determined) -> tuple[str, int | None]:
 
 def _dimension(weights: Weights, found: WeightFacts, seen: Determined | None) -> FiberDimension:
     """The dimension with what the theorems add to the ranks."""
-    facts = found.facts
-    settled = None
-    plain = facts.attention == "lightning" and facts.skip == facts.mask == "none"
-    if plain and facts.depth == facts.heads == 1 and facts.tokens >= 2 and is_zero(found):
+    architecture, settled = weights.architecture, None
+    one_layer = architecture.depth == 1 and has_one_head(architecture) and architecture.tokens >= 2
+    is_null = is_zero(architecture, found)
+    if one_layer and is_linear_in_scores(architecture) and is_plain(architecture) and is_null:
         settled = zero_layer_dimension(weights, found.spectra[0].rank, found.spectra[1].rank)
-    if seen is None or is_zero(found):
+    if seen is None or is_null:
         return fiber_dimension(
             weights, up_to_rounding=found.special_up_to_rounding, settled=settled
         )
@@ -172,42 +182,42 @@ def _dimension(weights: Weights, found: WeightFacts, seen: Determined | None) ->
     )
 
 
-def _statement(facts: Facts) -> str:
+def _statement(architecture: Architecture) -> str:
     """The statement about the fibers of this kind of network."""
-    if facts.attention == "lightning":
-        return "thm-3.2" if facts.depth == 1 else "thm-3.7"
-    if facts.depth == 1:
+    if is_linear_in_scores(architecture):
+        return "thm-3.2" if architecture.depth == 1 else "thm-3.7"
+    if architecture.depth == 1:
         return "thm-3.9"
-    if facts.skip == "inner":
+    if adds_values(architecture):
         return "softmax-inner-fibers"
-    return "softmax-causal-fibers" if facts.mask == "causal" else "softmax-fibers"
+    return "softmax-causal-fibers" if attends_to_past(architecture) else "softmax-fibers"
 
 
-def _zero_case(facts: Facts) -> str:
-    if facts.depth > 1:
+def _zero_case(architecture: Architecture) -> str:
+    if architecture.depth > 1:
         return "the zero function"
-    if facts.attention == "softmax" or facts.skip == "inner":
-        return "the zero function: V = 0 and A arbitrary"
-    return "the zero function: all (A, V) with A = 0 or V = 0"
+    if trades_scale(architecture):
+        return "the zero function: all (A, V) with A = 0 or V = 0"
+    return "the zero function: V = 0 and A arbitrary"
 
 
-def _one_point(facts: Facts) -> str:
-    coordinates = "(A, V)" if facts.depth == 1 else "(M, L)"
-    if facts.attention == "lightning":
+def _one_point(architecture: Architecture) -> str:
+    coordinates = "(A, V)" if architecture.depth == 1 else "(M, L)"
+    if is_linear_in_scores(architecture):
         return f"the rescalings of one point {coordinates}"
     return f"one point {coordinates}"
 
 
-def _without_theorem(facts: Facts) -> str:
+def _without_theorem(architecture: Architecture, facts: Facts) -> str:
     """What is known when a hypothesis fails: the symmetries, and what tokens that are parallel see.
 
     Behind a lightning layer of rank one all tokens are parallel, so later forms count through their
     symmetric parts only (all-widths).
     """
     known = "it contains the orbit of the symmetries"
-    if facts.heads == 1 and facts.skip != "residual":
+    if has_virtual_weights(architecture):
         known += " and depends on the virtual weights (M, L) only"
-    plain = facts.attention == "lightning" and facts.skip == "none" and facts.mask == "none"
+    plain = is_linear_in_scores(architecture) and is_plain(architecture)
     ranks = facts.form_ranks or ()
     first = next((i for i, rank in enumerate(ranks, start=1) if rank == 1), facts.depth)
     if plain and first < facts.depth:

@@ -18,6 +18,13 @@ import numpy as np
 from neuromanifold.architecture import Architecture
 from neuromanifold.fibers.invariants import Invariant, kind_of
 from neuromanifold.fibers.rationals import ExactInvariant
+from neuromanifold.networks.traits import (
+    adds_nothing,
+    adds_values,
+    attends_to_all,
+    averages_tokens,
+    is_plain,
+)
 
 _CLEAR = 8.0
 
@@ -85,12 +92,12 @@ def determined(architecture: Architecture, facts: Sequence[FormFacts]) -> Determ
     *forms, linear = facts
     if kind_of(architecture) == "table of products":
         return Determined(names, frozenset(), "prop-a.5")
-    if architecture.attention == "softmax":
+    if averages_tokens(architecture):
         return _softmax(architecture, forms, linear)
     if linear.zero or any(form.zero for form in forms):
         return Determined(frozenset(), names, "thm-3.2")
     applies = (
-        architecture.skip == architecture.mask == "none"
+        is_plain(architecture)
         and architecture.tokens >= 3
         and linear.zero is False
         and all(form.rank_two for form in forms)
@@ -111,14 +118,14 @@ def _softmax(architecture: Architecture, forms: list[FormFacts], linear: FormFac
         return Determined(only_linear, frozenset(), None)
     if architecture.depth == 1:
         return Determined(all_forms | only_linear, frozenset(), "thm-3.9")
-    if architecture.skip == architecture.mask == "none":
+    if is_plain(architecture):
         return _until_collapse(architecture, forms, only_linear)
-    alone = architecture.skip == "none" or architecture.mask == "none"
+    alone = adds_nothing(architecture) or attends_to_all(architecture)
     every = architecture.tokens >= 3 or (
-        architecture.skip == "none" and all(form.skew is False for form in forms[:-1])
+        adds_nothing(architecture) and all(form.skew is False for form in forms[:-1])
     )
     seen = all_forms | only_linear if alone and every else only_linear
-    kind = "softmax-inner-fibers" if architecture.skip == "inner" else "softmax-causal-fibers"
+    kind = "softmax-inner-fibers" if adds_values(architecture) else "softmax-causal-fibers"
     return Determined(seen, frozenset(), kind)
 
 

@@ -19,7 +19,14 @@ from neuromanifold.fibers.determined import (
 from neuromanifold.fibers.invariants import Invariant, invariants, kind_of
 from neuromanifold.fibers.rationals import ExactInvariant, exact_invariants, multiply_to_one
 from neuromanifold.fibers.units import InUnits
-from neuromanifold.networks.traits import is_homogeneous
+from neuromanifold.networks.traits import (
+    adds_alike,
+    adds_input,
+    attends_to_all,
+    has_one_head,
+    is_homogeneous,
+    is_linear_in_scores,
+)
 from neuromanifold.networks.weights import Weights
 
 FACTOR = "the size"
@@ -65,12 +72,9 @@ class Evidence:
 
 def comparable_invariants(first: Architecture, second: Architecture) -> bool:
     """Whether both networks have invariants, and those of one kind."""
-    kinds = kind_of(first), kind_of(second)
-    return kinds[0] is not None and (kinds[0], first.depth, first.skip) == (
-        kinds[1],
-        second.depth,
-        second.skip,
-    )
+    kind = kind_of(first)
+    alike = adds_alike(first, second) and (kind, first.depth) == (kind_of(second), second.depth)
+    return kind is not None and alike
 
 
 def gather(first: Weights, second: Weights, units: tuple[InUnits, InUnits]) -> Evidence:
@@ -186,8 +190,8 @@ def is_scale_free(architecture: Architecture) -> bool:
 
 
 def _zero_reason(architecture: Architecture) -> Reason:
-    statement = "thm-3.2" if architecture.attention == "lightning" else "thm-3.9"
-    if architecture.skip == "residual":
+    statement = "thm-3.2" if is_linear_in_scores(architecture) else "thm-3.9"
+    if adds_input(architecture):
         return Reason(statement, "both networks leave their input as it is")
     return Reason(statement, "both functions are zero")
 
@@ -255,7 +259,7 @@ def _symmetric_parts(
     After a layer whose form has rank one all tokens are parallel; one token is parallel to itself.
     """
     architecture = first.architecture
-    if not is_scale_free(architecture) or architecture.mask != "none":
+    if not (is_scale_free(architecture) and attends_to_all(architecture)):
         return None
     start = 0
     if architecture.tokens > 1:
@@ -284,7 +288,7 @@ def _symmetric(one: Invariant) -> Invariant:
 def _table_reason(first: Weights, second: Weights) -> Reason:
     """Why tables agree: mixed heads, swapped factors of rank one, or a rescaled pair (A, V)."""
     architecture = first.architecture
-    if max(architecture.heads, second.architecture.heads) > 1:
+    if not (has_one_head(architecture) and has_one_head(second.architecture)):
         return Reason("head-mixing", "the heads mix: their sums of products agree")
     pairs = []
     for weights in (first, second):

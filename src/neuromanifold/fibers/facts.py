@@ -18,7 +18,7 @@ from jaxtyping import Float
 from neuromanifold.fibers.invariants import Invariant, virtual_invariants
 from neuromanifold.fibers.rationals import Dyadic, ExactInvariant, exact_virtual
 from neuromanifold.fibers.units import in_units
-from neuromanifold.networks.virtual import has_virtual_weights
+from neuromanifold.networks.traits import has_one_head, has_virtual_weights
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts
 
@@ -118,7 +118,7 @@ class WeightFacts:
 def facts_of(weights: Weights) -> WeightFacts:
     """The facts of weights (eq-8); for several heads those of the architecture alone."""
     facts = Facts.of(weights.architecture)
-    if weights.architecture.heads > 1:
+    if not has_one_head(weights.architecture):
         return WeightFacts(facts, ())
     layers = [_spectra(_one_layer(weights, i)) for i in range(weights.architecture.depth)]
     pairs = [
@@ -145,15 +145,7 @@ def facts_of(weights: Weights) -> WeightFacts:
 
 def _one_layer(weights: Weights, i: int) -> Weights:
     """Layer i as a network of its own, whose virtual weights are A and V."""
-    architecture = weights.architecture
-    values = architecture.value_ranks
-    alone = replace(
-        architecture,
-        widths=architecture.widths[i : i + 2],
-        ranks=architecture.ranks[i : i + 1],
-        value_ranks=None if values is None else values[i : i + 1],
-    )
-    return Weights((weights.layers[i],), alone)
+    return Weights((weights.layers[i],), weights.architecture.layer(i))
 
 
 def _spectra(weights: Weights) -> list[Spectrum]:

@@ -75,7 +75,7 @@ def fingerprint(weights: Weights) -> Fingerprint:
     found = invariants(in_units(weights))
     facts = weight_facts(weights, found)
     if is_zero(architecture, facts):
-        return _hashed(np.zeros(0), np.zeros(0), "zero")
+        return _hashed(np.zeros(0), np.zeros(0), kind="zero")
     shown = determined(architecture, facts)
     if not shown.seen or shown.seen | shown.unseen < {one.name for one in found}:
         return _none("no theorem says what the function determines at these weights")
@@ -83,11 +83,11 @@ def fingerprint(weights: Weights) -> Fingerprint:
     if any(not one.size or one.relative_noise * UNDECIDED_FACTOR >= 1 for one in seen if one.noise):
         return _none("rounding the weights changes what the function determines by its whole size")
     if not is_scale_free(architecture):
-        return _hashed(*_sized(seen), architecture.attention)
+        return _hashed(*_sized(seen), kind=architecture.attention)
     signs = [_sign(one, i) for i, one in enumerate(seen)]
     if 0 in signs:
         return _none("rounding the weights could turn the sign of a form")
-    return _hashed(*_rescaled(seen, signs), architecture.attention)
+    return _hashed(*_rescaled(seen, signs), kind=architecture.attention)
 
 
 def _none(reason: str) -> Fingerprint:
@@ -139,7 +139,7 @@ def _rescaled(seen: list[Invariant], signs: list[int]) -> tuple[Numbers, Numbers
 
 
 def _hashed(
-    values: Float[np.ndarray, " n"], bounds: Float[np.ndarray, " n"], kind: str
+    values: Float[np.ndarray, " n"], bounds: Float[np.ndarray, " n"], *, kind: str
 ) -> Fingerprint:
     """The hash of the rounded numbers, or none where one of them may round either way."""
     scaled = values * 10.0**DIGITS

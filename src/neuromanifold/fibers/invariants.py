@@ -24,7 +24,12 @@ from jaxtyping import Float
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.fibers.units import InUnits
-from neuromanifold.networks.virtual import has_virtual_weights
+from neuromanifold.networks.traits import (
+    adds_values,
+    has_one_head,
+    has_virtual_weights,
+    is_linear_in_scores,
+)
 from neuromanifold.networks.weights import Weights
 
 Matrix = Float[np.ndarray, "_ _"]
@@ -62,11 +67,11 @@ class Invariant:
 
 def kind_of(architecture: Architecture) -> Kind | None:
     """Which invariants a network has; None for several heads or a residual skip in depth."""
-    if architecture.depth == 1 and architecture.attention == "lightning":
+    if architecture.depth == 1 and is_linear_in_scores(architecture):
         return "table of products"
     if has_virtual_weights(architecture):
         return "virtual weights"
-    if architecture.depth == architecture.heads == 1:
+    if architecture.depth == 1 and has_one_head(architecture):
         return "virtual weights"
     return None
 
@@ -177,7 +182,7 @@ def _tables(scaled: InUnits) -> tuple[Invariant, ...]:
     table = sum(table.transpose(order) for order in orders) / len(orders)
     exponent = scaled.output - scaled.input
     found = (Invariant("T", np.asarray(table), float(np.sqrt(square)), exponent),)
-    if architecture.skip == "inner":
+    if adds_values(architecture):
         found += (Invariant("V", np.asarray(total), float(np.sqrt(square_V)), exponent),)
     return found
 

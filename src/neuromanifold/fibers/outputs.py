@@ -22,7 +22,13 @@ from jaxtyping import Float, Int
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.units import InUnits, in_units, size_exponent
-from neuromanifold.networks.traits import is_homogeneous
+from neuromanifold.networks.traits import (
+    adds_input,
+    adds_values,
+    attends_to_past,
+    averages_tokens,
+    is_homogeneous,
+)
 from neuromanifold.networks.weights import Weights
 
 Inputs = Float[np.ndarray, "n d t"]
@@ -111,7 +117,7 @@ def outputs(scaled: InUnits, inputs: Inputs, seed: int, *, whole: bool = False) 
         values = np.ldexp(values, (exponents - top)[:, :, None, None])
         moved = np.linalg.norm(values[1:] - values[0], axis=(2, 3))
         noise = np.sqrt(np.mean(moved * moved, axis=0))
-    added = inputs if whole and scaled.weights.architecture.skip == "residual" else 0.0
+    added = inputs if whole and adds_input(scaled.weights.architecture) else 0.0
     return Outputs(values[0] + added, noise, top + scaled.output)
 
 
@@ -150,14 +156,14 @@ def _evaluate(
     exponents = np.zeros(X.shape[:2], dtype=np.int64)
     D = np.zeros_like(X)
     for layer in tensors:
-        if architecture.skip == "residual":
+        if adds_input(architecture):
             D = D + _layer(layer, X + D, architecture)
             continue
         X = _layer(layer, X, architecture)
         if is_homogeneous(architecture):
             shift = np.frexp(np.abs(X).max(axis=(2, 3)))[1].astype(np.int64)
             X, exponents = np.ldexp(X, -shift[:, :, None, None]), 3 * exponents + shift
-    return (D if architecture.skip == "residual" else X), exponents
+    return (D if adds_input(architecture) else X), exponents
 
 
 def _layer(
@@ -169,16 +175,16 @@ def _layer(
         K, Q, V = (layer[name][:, None, h] for name in ("key", "query", "value"))
         P = np.swapaxes(K @ X, -1, -2) @ (Q @ X)
         seen = np.triu(np.ones(P.shape[-2:], dtype=bool))
-        if architecture.attention == "softmax":
+        if averages_tokens(architecture):
             P = P / architecture.temperature
-            if architecture.mask == "causal":
+            if attends_to_past(architecture):
                 P = np.where(seen, P, -np.inf)
             P = np.exp(P - P.max(axis=-2, keepdims=True))
             P = P / P.sum(axis=-2, keepdims=True)
-        elif architecture.mask == "causal":
+        elif attends_to_past(architecture):
             P = np.where(seen, P, 0.0)
         mixed = V @ (X @ P)
-        if architecture.skip == "inner":
+        if adds_values(architecture):
             mixed = mixed + V @ X
         if "output" in layer:
             mixed = layer["output"][:, None, h] @ mixed

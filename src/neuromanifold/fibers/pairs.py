@@ -10,6 +10,7 @@ from jaxtyping import Float
 from neuromanifold.errors import HypothesisError
 from neuromanifold.fibers.facts import facts_of
 from neuromanifold.fibers.units import in_units
+from neuromanifold.networks.traits import has_one_head
 from neuromanifold.networks.weights import Weights
 
 Matrix = Float[np.ndarray, "_ _"]
@@ -20,7 +21,7 @@ def swapped(weights: Weights) -> Weights:
 
     Keys, queries and factors of values beyond the first are set to zero.
     """
-    if weights.architecture.depth > 1 or weights.architecture.heads > 1:
+    if weights.architecture.depth > 1 or not has_one_head(weights.architecture):
         raise HypothesisError(
             f"the swap is for one layer with one head; got {weights.architecture.name}"
         )

@@ -14,6 +14,7 @@ import flint
 import numpy as np
 
 from neuromanifold.fibers.invariants import kind_of, table_orders
+from neuromanifold.networks.traits import adds_values
 from neuromanifold.networks.virtual import virtual_forms
 from neuromanifold.networks.weights import Weights
 
@@ -213,4 +214,4 @@ def _tables(weights: Weights, layer: dict[str, list[Dyadic]]) -> tuple[ExactInva
     for one, V in zip(tables[1:], total[1:], strict=True):
         table, values = table + one, values + V
     found = (ExactInvariant("T", table),)
-    return (*found, ExactInvariant("V", values)) if weights.architecture.skip == "inner" else found
+    return (*found, ExactInvariant("V", values)) if adds_values(weights.architecture) else found

@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, UNDECIDED_FACTOR
@@ -37,7 +38,7 @@ from neuromanifold.fibers.outputs import (
 )
 from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.units import InUnits
-from neuromanifold.networks.traits import is_homogeneous
+from neuromanifold.networks.traits import adds_input, is_homogeneous
 from neuromanifold.networks.weights import Weights
 
 Verdict = Literal["same", "different", "undecided"]
@@ -160,7 +161,7 @@ def same_function(
         return compare_exactly(first, second, inputs=inputs, seed=seed)
     units = common_units(first, second)
     X = random_inputs((first.architecture, second.architecture), inputs, seed)
-    whole = first.architecture.skip != second.architecture.skip
+    whole = adds_input(first.architecture) != adds_input(second.architecture)
     at = [outputs(scaled, X, seed, whole=whole) for scaled in units]
     compared = output_difference(*at)
     evidence = gather(first, second, units)
@@ -305,7 +306,7 @@ def _witness(
             for part, exponent in zip(at, exponents, strict=True)
         ]
     for k, w in enumerate(pair):
-        if w.architecture.skip == "residual" and not whole:
+        if adds_input(w.architecture) and not whole:
             shown[k] = shown[k] + X
     return Witness(X, *shown)
 
@@ -340,16 +341,20 @@ def _at_one_temperature(first: Weights, second: Weights) -> tuple[Weights, Weigh
     return first, Weights.from_tensors(replace(other, temperature=one.temperature), layers)
 
 
-def _check_comparable(first: Weights, second: Weights) -> None:
-    a, b = first.architecture, second.architecture
-    wanted = {
-        "input width": (a.widths[0], b.widths[0]),
-        "output width": (a.widths[-1], b.widths[-1]),
-        "tokens": (a.tokens, b.tokens),
-        "attention": (a.attention, b.attention),
-        "mask": (a.mask, b.mask),
+def _face(architecture: Architecture) -> dict[str, object]:
+    """What two networks must share for their functions to be compared."""
+    return {
+        "input width": architecture.widths[0],
+        "output width": architecture.widths[-1],
+        "tokens": architecture.tokens,
+        "attention": architecture.attention,
+        "mask": architecture.mask,
     }
-    for name, (one, other) in wanted.items():
+
+
+def _check_comparable(first: Weights, second: Weights) -> None:
+    faces = _face(first.architecture), _face(second.architecture)
+    for name, one, other in zip(faces[0], *map(dict.values, faces), strict=True):
         if one != other:
             raise ArgumentError(
                 f"functions of the same kind were wanted; got {name} {one} and {other}: compare "

@@ -29,6 +29,12 @@ from neuromanifold.fibers.evidence import (
 from neuromanifold.fibers.outputs import common_units, random_inputs
 from neuromanifold.fibers.same import Comparison, Verdict, Witness
 from neuromanifold.networks.attention import attention
+from neuromanifold.networks.traits import (
+    adds_input,
+    adds_values,
+    attends_to_past,
+    is_linear_in_scores,
+)
 from neuromanifold.networks.weights import Weights
 
 PRIMES = (8388593, 8388587)
@@ -160,22 +166,22 @@ def _balls(weights: Weights, X: np.ndarray) -> flint.arb_mat:
             T = {name: _ball_matrix(np.asarray(x)[h]) for name, x in layer.tensors().items()}
             scores = (T["key"] * tokens).transpose() * (T["query"] * tokens)
             mixed = tokens * _ball_weights(scores, architecture)
-            if architecture.skip == "inner":
+            if adds_values(architecture):
                 mixed = mixed + tokens
             mixed = T["value"] * mixed
             if "output" in T:
                 mixed = T["output"] * mixed
             total = mixed if total is None else total + mixed
         assert total is not None
-        tokens = tokens + total if architecture.skip == "residual" else total
+        tokens = tokens + total if adds_input(architecture) else total
     return tokens
 
 
 def _ball_weights(scores: flint.arb_mat, architecture: Architecture) -> flint.arb_mat:
     """The attention weights of scores, with mask and normalisation."""
-    t, causal = scores.ncols(), architecture.mask == "causal"
+    t, causal = scores.ncols(), attends_to_past(architecture)
     kept = [[not causal or j <= i for i in range(t)] for j in range(t)]
-    if architecture.attention == "lightning":
+    if is_linear_in_scores(architecture):
         entries = [scores[j, i] if kept[j][i] else flint.arb(0) for j in range(t) for i in range(t)]
         return flint.arb_mat(t, t, entries)
     temperature = flint.arb(architecture.temperature)

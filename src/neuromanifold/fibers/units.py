@@ -20,6 +20,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuromanifold.fibers.normal_form.comparable import in_float64
+from neuromanifold.networks.traits import (
+    adds_input,
+    is_linear_in_scores,
+    trades_scale,
+)
 from neuromanifold.networks.weights import Weights
 
 _NOTHING = -(10**6)
@@ -48,7 +53,7 @@ class InUnits:
 def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
     """The weights in the units of the module's docstring, with s = `input_exponent`."""
     architecture = weights.architecture
-    residual = architecture.skip == "residual"
+    residual = adds_input(architecture)
     c = np.full(architecture.widths[0], input_exponent, dtype=np.int64)
     output = input_exponent if residual else 0
     layers: list[dict[str, np.ndarray]] = []
@@ -59,7 +64,7 @@ def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
         tensors = {name: np.asarray(T) for name, T in layer.tensors().items()}
         shifts = _score_shifts(tensors["key"], tensors["query"], c)
         free = np.zeros(architecture.heads, dtype=np.int64)
-        if architecture.attention == "lightning" and architecture.skip != "inner":
+        if trades_scale(architecture):
             free = _size_of_forms(tensors, shifts)
             shifts["key"] = shifts["key"] - (free // 2)[:, None, None]
             shifts["query"] = shifts["query"] - (free - free // 2)[:, None, None]
@@ -100,7 +105,7 @@ def size_exponent(weights: Weights) -> int:
     none = np.zeros(tensors["key"].shape[2], dtype=np.int64)
     shifts = _score_shifts(tensors["key"], tensors["query"], none)
     sizes = _size_of_forms(tensors, shifts)
-    if weights.architecture.attention == "lightning" and weights.architecture.skip == "residual":
+    if is_linear_in_scores(weights.architecture) and adds_input(weights.architecture):
         for name in ("value", "output"):
             if name in tensors:
                 tops = _exponents(tensors[name]).max(axis=(1, 2))

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.fibers.normal_form.factors import numeric_rank
+from neuromanifold.networks.traits import adds_input
 from neuromanifold.networks.weights import Weights, replace_layers
 
 
@@ -38,7 +39,7 @@ def _unseen_projectors(weights: Weights) -> list[Float[np.ndarray, "d d"] | None
     projectors: list[np.ndarray | None] = [None]
     R = np.eye(weights.architecture.widths[0])
     for layer in weights.layers[:-1]:
-        if weights.architecture.skip == "residual":
+        if adds_input(weights.architecture):
             projectors.append(None)
             continue
         U, S, _ = np.linalg.svd(np.hstack(list(np.asarray(layer.value_maps()) @ R)))

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.attention import Tokens, normalised
+from neuromanifold.networks.traits import has_virtual_weights, is_homogeneous, is_plain
 from neuromanifold.networks.weights import Numeric, Weights
 
 Form = Float[Numeric, "d0 d0"]
@@ -38,11 +39,6 @@ class VirtualWeights(eqx.Module):
     forms: tuple[Form, ...]
     linear: Float[Numeric, "d_l d0"]
     architecture: Architecture = eqx.field(static=True)
-
-
-def has_virtual_weights(architecture: Architecture) -> bool:
-    """Whether the network sees its weights through (M, L) only: one head, no residual (eq-8)."""
-    return architecture.heads == 1 and architecture.skip != "residual"
 
 
 def virtual_weights(weights: Weights) -> VirtualWeights:
@@ -157,8 +153,7 @@ def rescale_virtual(virtual: VirtualWeights, factors: tuple[float, ...]) -> Virt
 
 
 def _check_plain_lightning(architecture: Architecture, *, mask_allowed: bool = False) -> None:
-    masked = architecture.mask != "none" and not mask_allowed
-    if architecture.attention != "lightning" or architecture.skip != "none" or masked:
+    if not (is_homogeneous(architecture) and (mask_allowed or is_plain(architecture))):
         raise NotCoveredError(
             "this formula is for lightning networks without skip"
             f"{'' if mask_allowed else ' and mask'}; got {architecture.name}: "

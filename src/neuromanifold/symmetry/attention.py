@@ -22,9 +22,11 @@ from neuromanifold.networks.network import Network, Structure, function_network
 from neuromanifold.networks.readout import check_readout, read_out
 from neuromanifold.networks.space import Axis, Space, Tensor
 from neuromanifold.networks.traits import (
-    fixes_widths,
+    adds_input,
+    adds_values,
+    has_one_head,
     is_linear_in_scores,
-    sees_value_maps,
+    trades_scale,
 )
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
 from neuromanifold.symmetry.groups import GL
@@ -88,7 +90,7 @@ def _up_to_a_constant(network: Network) -> Any:
 def _axes(architecture: Architecture) -> dict[str, tuple[Axis, ...]]:
     """The axes of every tensor."""
     last = architecture.depth
-    fixed = fixes_widths(architecture)
+    fixed = adds_input(architecture)
     widths = [
         Space(f"width {i}", d)
         if fixed or i in (0, last)
@@ -120,20 +122,18 @@ def _families(architecture: Architecture, readout: Readout) -> tuple[Family, ...
     """The symmetries that are no change of basis, in the order in which a ledger counts them."""
     depth, heads = architecture.depth, architecture.heads
     found: list[Family] = []
-    if is_linear_in_scores(architecture):
-        keeps_sum = sees_value_maps(architecture)
-        if not keeps_sum:
-            found.append(Scaling(depth, heads))
-        if heads > 1:
-            found.append(HeadMixing(architecture, keeps_sum))
-    if heads > 1:
+    if trades_scale(architecture):
+        found.append(Scaling(depth, heads))
+    if not has_one_head(architecture):
+        if is_linear_in_scores(architecture):
+            found.append(HeadMixing(architecture, adds_values(architecture)))
         found.append(HeadPermutation(depth, heads))
     if readout != "logits":
         name, shape = list(architecture.shapes[-1].items())[-1]
         written = f"layers.{depth - 1}.{name}"
         found.append(OutputShift(written, shape))
         # With one output coordinate the shift is all of it, and nothing is left to be scaled.
-        if readout == "decisions" and shape[1] > 1 and not fixes_widths(architecture):
+        if readout == "decisions" and shape[1] > 1 and not adds_input(architecture):
             found.append(OutputScaling(written, heads))
     return tuple(found)
 

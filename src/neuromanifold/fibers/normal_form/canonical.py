@@ -32,8 +32,8 @@ from neuromanifold.fibers.normal_form.comparable import in_float64
 from neuromanifold.fibers.normal_form.factors import ROUNDED_ZERO, numeric_rank
 from neuromanifold.fibers.normal_form.frame import closest_rotation, closest_to_frame
 from neuromanifold.fibers.units import in_units
+from neuromanifold.networks.traits import adds_input, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
-from neuromanifold.symmetry.group_element import parts_of
 
 Stack = Float[np.ndarray, "head _ _"]
 
@@ -111,13 +111,13 @@ def canonical_form(weights: Weights) -> CanonicalForm:
             np.asarray(layer.query) @ coordinates,
             np.asarray(layer.value_maps()) @ coordinates,
         )
-        if "scaling" in parts_of(architecture):
+        if trades_scale(architecture):
             heads = _scaled(heads, i, remarks)
         heads = _ordered(heads, i, remarks)
         V = heads.V
-        if i + 1 < architecture.depth and architecture.skip != "residual":
+        if i + 1 < architecture.depth and not adds_input(architecture):
             V, coordinates = _output_coordinates(heads.V, i, remarks, gaps)
-        elif architecture.skip != "residual":
+        elif not adds_input(architecture):
             V = np.ldexp(V, scaled.output)
         layers.append(_factored(_Heads(heads.K, heads.Q, V), layer, i, remarks))
     form = Weights.from_tensors(architecture, layers)

@@ -35,6 +35,7 @@ from neuromanifold.fibers.transport.matching import match_heads, scale_factor
 from neuromanifold.fibers.transport.refine import refine
 from neuromanifold.fibers.transport.wide import Alignment, complete_interfaces
 from neuromanifold.networks.family import Element
+from neuromanifold.networks.traits import adds_input, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
 from neuromanifold.symmetry.group_element import GroupElement, parts_of
 
@@ -139,7 +140,7 @@ def _align(W: Weights, W_new: Weights) -> list[Alignment]:
     C: np.ndarray | None = None
     alignments = []
     for i, (layer, layer_new) in enumerate(zip(W.layers, W_new.layers, strict=True)):
-        pinned = i == architecture.depth - 1 or architecture.skip == "residual"
+        pinned = i == architecture.depth - 1 or adds_input(architecture)
         V, V_new = np.asarray(layer.value_maps()) @ B, np.asarray(layer_new.value_maps()) @ B_new
         forms = _forms(layer, layer_new, B, B_new, C)
         order, factors = _heads(forms, (V, V_new) if pinned else None, architecture)
@@ -175,7 +176,7 @@ def _heads(
     architecture: Architecture,
 ) -> tuple[Int[np.ndarray, " head"], Float[np.ndarray, " head"]]:
     """σ and λ of one layer from the forms in shared coordinates, and the values where shared."""
-    scaled = "scaling" in parts_of(architecture)
+    scaled = trades_scale(architecture)
     M, M_new = forms
     V, V_new = values if values is not None else (None, None)
     order = match_heads(M, M_new, V, V_new, scaled=scaled)
