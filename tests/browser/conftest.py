@@ -38,6 +38,21 @@ def chromium():
     return found
 
 
+MODULE = """
+import jax, jax.numpy as jnp, neuromanifold as nm
+x, keys, out = nm.Space("stream", 3), nm.Space("keys", 2, nm.GL(2)), nm.Space("out", 2)
+def layer(w, X):
+    return w["value"] @ X @ jax.nn.softmax((w["key"] @ X).T @ (w["query"] @ X), axis=0)
+block = nm.network(
+    layer,
+    {"query": jnp.zeros((2, 3)), "key": jnp.zeros((2, 3)), "value": jnp.zeros((2, 3))},
+    jnp.zeros((3, 4)),
+    spaces={"query": (keys.dual, x.dual), "key": (keys, x.dual), "value": (out, x.dual)},
+    name="one softmax layer",
+)
+"""
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """Weights of one function and of another, a certificate, an atlas."""
@@ -50,6 +65,7 @@ def folder(tmp_path_factory):
     nm.certify(nm.Architecture((4, 2, 3), (2, 2), 3)).save(folder / "certificate.json")
     for seed, name in enumerate(("model-a", "model-b")):
         make_model(folder / name, "gpt2", seed)
+    (folder / "mine.py").write_text(MODULE)
     grid = folder / "grid.toml"
     grid.write_text(
         'name = "small"\n[architecture]\nwidths = { each = "2..3" }\nranks = { each = "1..3" }\n'
@@ -65,8 +81,10 @@ def folder(tmp_path_factory):
 def address(folder):
     """Where the explorer answers, started as a user starts it."""
     command = [sys.executable, "-c", MAIN, "explore", folder / "small.sqlite"]
-    command += [folder / "model-a", folder / "model-b", "--no-browser"]
-    process = subprocess.Popen([*command, "--token", TOKEN], stdout=subprocess.PIPE, text=True)
+    command += [folder / "model-a", folder / "model-b", f"{folder / 'mine.py'}:block"]
+    process = subprocess.Popen(
+        [*command, "--no-browser", "--token", TOKEN], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
     assert found
@@ -84,9 +102,11 @@ def browser():
         started.close()
 
 
-@pytest.fixture(params=["light", "dark", "phone"])
+@pytest.fixture(params=["light", "dark", "phone", "phone-dark"])
 def look(request):
-    """How the page is looked at."""
+    """How the page is looked at; in the dark on a phone only for pictures, nothing new happens."""
+    if request.param == "phone-dark" and not request.config.getoption("--screenshots"):
+        pytest.skip("for pictures")
     return request.param
 
 
@@ -94,8 +114,8 @@ def look(request):
 def page(browser, look):
     """A page that fails its test when the console has an error or anything comes from outside."""
     context = browser.new_context(
-        viewport={"width": 390 if look == "phone" else 1400, "height": 900},
-        color_scheme="dark" if look == "dark" else "light",
+        viewport={"width": 390 if look.startswith("phone") else 1400, "height": 900},
+        color_scheme="dark" if look.endswith("dark") else "light",
         permissions=["clipboard-read", "clipboard-write"],
     )
     page = context.new_page()

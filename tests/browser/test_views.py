@@ -43,6 +43,7 @@ def inspected(page, look, request):
 def test_network(visit, page, inspected, folder):
     visit("network?widths=4,2,3&ranks=2,2&tokens=3")
     expect(page.locator(".big").first).to_have_text("24")
+    expect(page.locator("[data-tensor]")).to_have_count(6)
     page.get_by_role("button", name="key-query").hover()
     lit = page.locator(".edge.lit title").all_text_contents()
     assert sorted(title.split(":")[0] for title in lit) == sorted(
@@ -68,6 +69,19 @@ def test_network(visit, page, inspected, folder):
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("neuromanifold certify --widths 4,2,3")
     inspected("network")
+
+
+def test_a_network_of_a_module(visit, page, inspected):
+    visit("network")
+    page.get_by_label("Network", exact=True).select_option("mine.py:block")
+    expect(page.locator("[data-space]")).to_have_count(3)
+    page.get_by_role("button", name="keys").hover()
+    expect(page.locator("[data-tensor].lit")).to_have_count(2)
+    expect(page.locator("[data-space].lit")).to_have_count(1)
+    page.get_by_role("button", name="Prove the dimension").click()
+    expect(page.get_by_text("✓ exact")).to_be_visible(timeout=60_000)
+    assert "network=mine.py" in page.url
+    inspected("module")
 
 
 def test_a_forged_certificate_says_so(visit, page, folder, tmp_path, look):
@@ -170,6 +184,12 @@ def test_atlas(visit, page, inspected):
     expect(page.locator(".tile", has_text="meet the filter").locator("b")).to_have_text("20")
     assert "where=heads" in page.url
     page.wait_for_timeout(1000)
+    page.get_by_label("Filter").fill("")
+    page.get_by_label("Open").select_option("heads")
+    expect(page.locator(".tile", has_text="meet the filter").locator("b")).to_have_text("1,020")
+    page.get_by_label("Filter").fill("attention == 'softmax'")
+    expect(page.locator(".tile", has_text="meet the filter").locator("b")).to_have_text("510")
+    page.wait_for_timeout(1000)
     inspected("atlas")
     page.get_by_role("link", name="prove again").first.click()
     expect(page.get_by_label("Attention")).to_have_value("softmax")
@@ -181,6 +201,8 @@ def test_checkpoint(visit, page, inspected):
     page.get_by_label("Beside it").select_option("model-b")
     settled(page)
     expect(page.locator(".big")).to_have_count(2)
+    expect(page.get_by_role("heading", name="model-a beside model-b")).to_be_visible()
+    expect(page.locator(".heat .cell")).to_have_count(16)
     page.get_by_label("Show").select_option("value–output: stable rank")
     page.get_by_label("layer 1, head 2").first.click()
     expect(page.get_by_text("Layer 1, head 2").first).to_be_visible()

@@ -169,9 +169,19 @@ def test_dropped_files_go_when_the_explorer_stops():
     assert not kept.path.exists()
 
 
-def test_a_file_that_does_not_exist_is_refused(tmp_path):
+def test_dropped_files_are_bounded_all_together(monkeypatch):
+    monkeypatch.setattr("neuromanifold.explorer.session.LARGEST_TOTAL", 20)
+    session = Session()
+    session.receive("a", b'{"format": "x"}')
+    with pytest.raises(ArgumentError, match="of files; name large ones"):
+        session.receive("b", b'{"format": "x"}')
+    session.close()
+
+
+@pytest.mark.parametrize("name", ["nothing", "nothing.py:f", ":", "x:"])
+def test_a_file_that_does_not_exist_is_refused(tmp_path, name):
     with pytest.raises(FileFormatError, match="does not exist"):
-        Session((tmp_path / "nothing",))
+        Session((tmp_path / name,))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
@@ -193,4 +203,4 @@ def test_an_architecture_of_any_size_is_described_without_arrays(explorer):
     assert answer.json()["parameters"] == str(3 * 10**18)
     assert not answer.json()["proof"]["offered"]
     deep = Architecture((2,) * 401, (2,) * 400, 3).to_dict()
-    assert explorer.post("/api/network", json={"architecture": deep}).json()["diagram"] is None
+    assert explorer.post("/api/network", json={"architecture": deep}).status_code == 200

@@ -4,6 +4,7 @@ import io
 import json
 import shlex
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import neuromanifold as nm
 from checkpoints.models import make_model
 from neuromanifold.atlas.grid import Grid
 from neuromanifold.atlas.record import Record
+from neuromanifold.atlas.shipped import shipped
 from neuromanifold.atlas.store import open_for_writing
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.checkpoints.audit import audit
@@ -98,16 +100,52 @@ def test_the_words_of_an_architecture_give_it_back(architecture):
     assert architecture_options(architecture).startswith("--widths 3,2 --ranks 2")
 
 
-def test_the_diagram_has_every_tensor_between_spaces_of_its_sizes(explorer):
-    body = {"architecture": nm.Architecture((4, 2, 3), (2, 2), 3, value_ranks=(2, 2)).to_dict()}
-    drawn = explorer.post("/api/network", json=body).json()["diagram"]
-    sizes = {space["id"]: space["size"] for space in drawn["spaces"]}
-    for tensor in drawn["tensors"]:
-        assert tensor["shape"][1:] == [sizes[tensor["target"]], sizes[tensor["source"]]]
-    between = next(one for one in drawn["symmetries"] if one["name"] == "inter-layer")
-    assert between["spaces"] == ["stream.1"]
+def test_the_diagram_is_that_of_the_network_and_its_symmetries_are_the_shares(explorer):
+    net = nm.Architecture((4, 2, 3), (2, 2), 3, value_ranks=(2, 2), heads=2)
+    found = explorer.result("diagram", architecture=net.to_dict())
+    assert found["svg"] == net.network.diagram.svg() != ""
+    answer = explorer.post("/api/network", json={"architecture": net.to_dict()}).json()
+    shares = {share["name"] for share in answer["shares"]}
+    assert shares <= {one["name"] for one in found["symmetries"]}
+    between = next(one for one in found["symmetries"] if one["name"] == "inter-layer")
     wanted = {f"layers.{name}" for name in ("0.output", "1.query", "1.key", "1.value")}
     assert set(between["tensors"]) == wanted
+    deep = nm.Architecture((2,) * 41, (2,) * 40, 3)
+    assert explorer.result("diagram", architecture=deep.to_dict())["svg"] == ""
+    huge = nm.Architecture((10**9, 10**9), (10**9,), 3)
+    assert explorer.work("diagram", architecture=huge.to_dict())["state"] == "refused"
+
+
+MODULE = """
+import jax.numpy as jnp, neuromanifold as nm
+hidden, x = nm.Space("hidden", 2, nm.GL(2)), nm.Space("input <b>", 3)
+block = nm.network(
+    lambda w, X: w["second"] @ (w["first"] @ X),
+    {"first": jnp.zeros((2, 3)), "second": jnp.zeros((3, 2))},
+    jnp.zeros((3, 1)),
+    spaces={"first": (hidden, x.dual), "second": (x, hidden.dual)},
+    name="bottleneck",
+)
+broken = None
+"""
+
+
+def test_a_network_of_a_named_module_is_drawn_and_proved(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    with Explorer(Path("mine.py:block"), Path("mine.py:broken")) as explorer:
+        mine = {"files": files(explorer, network="mine.py:block")}
+        drawn = explorer.result("diagram-module", **mine)
+        assert (drawn["name"], drawn["parameters"]) == ("bottleneck", 12)
+        assert "data-space='input &lt;b&gt;'" in drawn["svg"]
+        assert drawn["proof"]["offered"]
+        found = explorer.result("prove-module", **mine)
+        assert (found["certificate"]["lower"], found["certificate"]["upper"]) == (8, 8)
+        assert printed(found["code"]["python"]) == found["sentence"] + "\n"
+        (tmp_path / "certificate.json").unlink()
+        assert found["sentence"] in commanded(found["code"]["command"], capsys)
+        broken = {"files": files(explorer, network="mine.py:broken")}
+        assert explorer.work("diagram-module", **broken)["state"] == "refused"
 
 
 def test_a_proof_gives_the_certificate_and_its_verification(
@@ -249,6 +287,40 @@ def test_a_model_is_audited_as_the_library_does(tmp_path, monkeypatch):
     assert sum(part["dimension"] for part in found["parts"]) == expected.redundant
     assert len(found["heads"]) == len(expected.heads) == 8
     assert found["heads"][3]["query_key"]["rank"] == expected.heads[3].query_key.rank
+
+
+def test_two_models_are_compared_head_by_head(tmp_path, monkeypatch):
+    for seed, name in enumerate(("a", "b")):
+        make_model(tmp_path / name, "gpt2", seed)
+    monkeypatch.chdir(tmp_path)
+    with Explorer(Path("a"), Path("b")) as explorer:
+        found = explorer.result("compare", files=files(explorer, first="a", second="b"))
+        same = explorer.result("compare", files=files(explorer, first="a", second="a"))
+        assert printed(found["code"]["python"]) == found["sentence"] + "\n"
+    expected = nm.compare("a", "b")
+    assert [layer["scores"] for layer in found["layers"]] == [
+        list(layer.scores) for layer in expected.layers
+    ]
+    assert all(layer["unchanged"] for layer in same["layers"])
+
+
+def test_a_shipped_table_is_there_and_can_be_named(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Explorer(Path("heads")) as explorer:
+        listed = explorer.get("/api/session").json()["files"]
+        assert [(one["name"], one["origin"]) for one in listed][-1] == ("heads", "named")
+        assert {one["name"] for one in listed if one["origin"] == "shipped"} == set(
+            shipped("tables")
+        )
+        asked = {"files": {"atlas": explorer.file("atlas")}, "where": "attention == 'softmax'"}
+        found = explorer.result("atlas", **asked)
+        assert found["count"] == 510
+        assert printed(found["code"]["python"]) == "510\n"
+        assert "510 records drawn" in commanded(found["code"]["command"], capsys)
+        for cell in (3, "ab", [1, 2], ["1"]):
+            assert explorer.work("atlas", **asked, cell=cell)["state"] == "refused"
+        kept = explorer.upload("mine.csv", shipped("tables")["paper"].read_bytes()).json()
+        assert explorer.result("atlas", files={"atlas": kept["id"]})["count"] == 784
 
 
 def test_every_statement_is_listed_with_the_verdict_of_a_report(explorer):

@@ -48,7 +48,7 @@ def certify(
 
     check_writable(out, force=force)
     if function is not None:
-        from neuromanifold.cli.user_function import network_sizes, user_network
+        from neuromanifold.symmetry.user_function import network_sizes, user_network
 
         mine = user_network(function)
         with limits.spend(certifying(network_sizes(mine)), "certifying"):

@@ -37,7 +37,7 @@ def discover(
         subject = network.architecture()
         sizes = sizes_of(subject)
     else:
-        from neuromanifold.cli.user_function import network_sizes, user_network
+        from neuromanifold.symmetry.user_function import network_sizes, user_network
 
         subject = user_network(function)
         sizes = network_sizes(subject)

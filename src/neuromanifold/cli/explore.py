@@ -11,7 +11,11 @@ from neuromanifold.errors import ArgumentError
 
 def explore(
     *files: Annotated[
-        Path, Parameter(help="weights, certificates, atlases, models, results.json of a report")
+        Path,
+        Parameter(
+            help="weights, certificates, atlases, models, results.json of a report, or "
+            "module.py:function for a network of your own"
+        ),
     ],
     host: Annotated[str, Parameter(help="the address to answer at")] = "127.0.0.1",
     port: Annotated[
@@ -27,7 +31,8 @@ def explore(
     """Look at networks, fibers, surfaces, atlases and models on a local web page.
 
     The page answers on this machine only, to whoever has its address with the token. It reads the
-    files named here and those dropped into it, and nothing else. Stop it with Ctrl-C.
+    files named here and those dropped into it, and nothing else; a module that is named is executed
+    when the page asks about it. Stop it with Ctrl-C.
 
     Example: neuromanifold explore heads.sqlite a.safetensors b.safetensors
     """

@@ -36,7 +36,7 @@ def verify(
 
     certificate = load_certificate(file)
     if function is not None:
-        from neuromanifold.cli.user_function import network_sizes, user_network
+        from neuromanifold.symmetry.user_function import network_sizes, user_network
 
         mine = user_network(function)
         with limits.spend(verifying(network_sizes(mine), certificate.inputs), "verifying"):

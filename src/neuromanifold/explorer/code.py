@@ -47,7 +47,13 @@ def readout_option(readout: Readout) -> str:
 
 
 def file_word(name: str) -> str:
-    """A file name as a word of the shell."""
+    """A name or a condition as one word of the shell.
+
+    >>> print(file_word("attention == 'softmax'"))
+    "attention == 'softmax'"
+    """
+    if "'" in name and not set('"$`\\!').intersection(name):
+        return f'"{name}"'
     return shlex.quote(name)
 
 

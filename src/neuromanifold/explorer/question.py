@@ -54,6 +54,16 @@ def text(question: Mapping[str, Any], field: str, longest: int = 500) -> str:
     return value
 
 
+def texts(question: Mapping[str, Any], field: str, count: int) -> tuple[str, ...] | None:
+    """So many texts, or nothing."""
+    value = question.get(field)
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != count:
+        raise ArgumentError(f"{field} must be a list of {count} texts; got {value!r}")
+    return tuple(text({field: one}, field) for one in value)
+
+
 def afford(question: Mapping[str, Any], cost: Cost, doing: str) -> None:
     """Refuse what costs more than the commands allow, or more time than the explorer gives."""
     limits = Limits(free_memory() / 2, float(question.get("time_limit", 300.0)))

@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from neuromanifold.atlas.shipped import shipped
 from neuromanifold.errors import ArgumentError, FileFormatError
 
-Kind = Literal["weights", "certificate", "atlas", "evidence", "checkpoint"]
+Kind = Literal["weights", "certificate", "atlas", "evidence", "checkpoint", "network"]
+Origin = Literal["named", "dropped", "shipped"]
+"""Named on the command line, dropped into the page, or part of the package."""
 
 LARGEST_COUNT = 64
+LARGEST_TOTAL = 2 * 2**30
+"""Files, and bytes of all of them, that are taken from the page."""
 _JSON_BYTES = 8 * 1024 * 1024
 _SAFETENSORS_HEADER = 100 * 1024 * 1024
 
@@ -29,18 +34,18 @@ class SessionFile:
         name: its name, for the reader.
         kind: what is in it.
         path: where it lies; never sent to the page.
-        named: whether it was named on the command line.
+        origin: how it came here.
     """
 
     id: str
     name: str
     kind: Kind
     path: Path
-    named: bool
+    origin: Origin
 
     def to_dict(self) -> dict[str, object]:
         """What the page is told."""
-        return {"id": self.id, "name": self.name, "kind": self.kind, "named": self.named}
+        return {"id": self.id, "name": self.name, "kind": self.kind, "origin": self.origin}
 
 
 class Session:
@@ -48,10 +53,23 @@ class Session:
 
     def __init__(self, paths: tuple[Path, ...] = ()) -> None:
         self._files: dict[str, SessionFile] = {}
+        tables = shipped("tables")
+        for name, path in tables.items():
+            self._keep(name, path, "shipped", "atlas")
         for path in paths:
-            if not path.exists():
-                raise FileFormatError(f"{path} does not exist; name files that do")
-            self._keep(path.name, path.resolve(), named=True)
+            module, _, function = str(path).rpartition(":")
+            if path.exists():
+                self._keep(path.name, path.resolve(), "named")
+            elif str(path) in tables:
+                self._keep(str(path), tables[str(path)], "named", "atlas")
+            elif function and Path(module).is_file():
+                name = f"{Path(module).name}:{function}"
+                self._keep(name, Path(module).resolve(), "named", "network")
+            else:
+                raise FileFormatError(
+                    f"{path} does not exist; name files that do, module.py:function, or a table "
+                    f"of the package: {', '.join(tables)}"
+                )
         self._folder = tempfile.TemporaryDirectory(prefix="neuromanifold-explorer-")
 
     def close(self) -> None:
@@ -70,18 +88,25 @@ class Session:
 
     def receive(self, name: str, content: bytes) -> SessionFile:
         """Keep a file that was dropped into the page."""
-        if len(self._files) >= LARGEST_COUNT:
-            raise ArgumentError(f"a session holds at most {LARGEST_COUNT} files; start another")
-        path = Path(self._folder.name) / secrets.token_hex(8)
+        dropped = [file.path for file in self._files.values() if file.origin == "dropped"]
+        if len(dropped) >= LARGEST_COUNT:
+            raise ArgumentError(f"a session takes at most {LARGEST_COUNT} files; start another")
+        if sum(path.stat().st_size for path in dropped) + len(content) > LARGEST_TOTAL:
+            raise ArgumentError(
+                f"a session takes at most {LARGEST_TOTAL // 2**20} MiB of files; name large ones "
+                "on the command line"
+            )
+        ending = ".csv" if name.endswith(".csv") else ""
+        path = Path(self._folder.name) / f"{secrets.token_hex(8)}{ending}"
         path.write_bytes(content)
         try:
-            return self._keep(Path(name).name[:120] or "unnamed", path, named=False)
+            return self._keep(Path(name).name[:120] or "unnamed", path, "dropped")
         except FileFormatError:
             path.unlink()
             raise
 
-    def _keep(self, name: str, path: Path, *, named: bool) -> SessionFile:
-        file = SessionFile(secrets.token_hex(8), name, kind_of(path, name), path, named)
+    def _keep(self, name: str, path: Path, origin: Origin, kind: Kind | None = None) -> SessionFile:
+        file = SessionFile(secrets.token_hex(8), name, kind or kind_of(path, name), path, origin)
         self._files[file.id] = file
         return file
 
@@ -93,7 +118,7 @@ def kind_of(path: Path, name: str) -> Kind:
     with path.open("rb") as file:
         start = file.read(16)
         size = path.stat().st_size
-        if start == b"SQLite format 3\0":
+        if start == b"SQLite format 3\0" or path.suffix == ".csv":
             return "atlas"
         if start[:4] == b"GGUF" or start[:2] in (b"PK", b"\x80\x02"):
             return "checkpoint"

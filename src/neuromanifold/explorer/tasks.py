@@ -30,9 +30,13 @@ class Task:
         return getattr(import_module(f"neuromanifold.explorer.views.{self.view}"), self.function)
 
 
+_MODULE = {"network": "network"}
 _TWO = {"first": "weights", "second": "weights"}
 TASKS: Mapping[str, Task] = {
+    "diagram": Task("network", "diagram"),
+    "diagram-module": Task("network", "diagram", files=_MODULE),
     "prove": Task("network", "prove", long=True),
+    "prove-module": Task("network", "prove", long=True, files=_MODULE),
     "verify": Task("network", "verify", long=True, files={"certificate": "certificate"}),
     "walk": Task("fiber", "walk"),
     "walk-files": Task("fiber", "walk", files=_TWO),
@@ -41,6 +45,9 @@ TASKS: Mapping[str, Task] = {
     "point": Task("geometry", "point"),
     "atlas": Task("atlas", "overview", files={"atlas": "atlas"}),
     "audit": Task("checkpoint", "audit", long=True, files={"model": "checkpoint"}),
+    "compare": Task(
+        "checkpoint", "compare", long=True, files={"first": "checkpoint", "second": "checkpoint"}
+    ),
     "check": Task("paper", "check", long=True),
 }
 

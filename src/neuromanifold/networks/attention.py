@@ -57,14 +57,12 @@ def attention_layer(
     `inner` adds Σ_h V_h X to the heads' sum, `residual` adds X (inner-skip, residual-skip).
     """
     X = jnp.asarray(X)
-    if architecture.attention == "softmax":
-        mixed = _softmax(layer, X, architecture)
-    elif architecture.mask == "none":
+    if architecture.attention == "lightning" and architecture.mask == "none":
         mixed = _lightning(layer, X)
-    elif X.shape[1] <= CHUNK:
-        mixed = _values(layer, X) @ jnp.triu(_scores(layer, X))
-    else:
+    elif architecture.attention == "lightning" and X.shape[1] > CHUNK:
         mixed = _causal_lightning(layer, X)
+    else:
+        mixed = _values(layer, X) @ attention_weights(layer, X, architecture)
     output = mixed.sum(axis=0)
     if architecture.skip == "residual":
         return X + output
@@ -117,11 +115,14 @@ def _causal_lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "h
     return jnp.moveaxis(outputs, 0, 2).reshape(heads, d_next, chunks * CHUNK)[:, :, :t]
 
 
-def _softmax(
-    layer: Layer, X: Float[Array, "d t"], architecture: Architecture
-) -> Float[Numeric, "head d_next t"]:
-    """Normalised attention (eq-15): softmax over j of the scores of token i."""
-    return _values(layer, X) @ normalised(_scores(layer, X), architecture)
+def attention_weights(
+    layer: Layer, X: Tokens, architecture: Architecture
+) -> Float[Numeric, "head t t"]:
+    """P_h of every head: column i says how much token i attends to each token (def-1, eq-15)."""
+    scores = _scores(layer, jnp.asarray(X))
+    if architecture.attention == "softmax":
+        return normalised(scores, architecture)
+    return jnp.triu(scores) if architecture.mask == "causal" else scores
 
 
 def normalised(

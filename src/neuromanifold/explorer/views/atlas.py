@@ -22,7 +22,7 @@ def overview(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     report("reading the atlas")
     from neuromanifold.atlas.queries import select, status
     from neuromanifold.atlas.record import COLUMNS
-    from neuromanifold.atlas.store import open_for_reading
+    from neuromanifold.atlas.table import open_atlas
 
     file, where = asked["files"]["atlas"], question.text(asked, "where")
     x, y = (
@@ -30,11 +30,11 @@ def overview(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
         for axis, usual in (("x", "ranks"), ("y", "heads"))
     )
     value = question.word(asked, "value", tuple(VALUES), "dimension")
-    cell = asked.get("cell")
-    with open_for_reading(Path(file["path"])) as store:
+    cell = question.texts(asked, "cell", 2)
+    with open_atlas(Path(file["path"])) as store:
         found = status(store)
         records = list(select(store, where or None))
-    chosen = [one for one in records if cell is None or _place(one, x, y) == tuple(cell)]
+    chosen = [one for one in records if cell is None or _place(one, x, y) == cell]
     condition = f" --where {code.file_word(where)}" if where else ""
     asked_for = f", {where!r}" if where else ""
     return question.answer(
@@ -52,8 +52,8 @@ def overview(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
             "rows_count": len(chosen),
             "code": code.shown(
                 "from neuromanifold.atlas.queries import select\n"
-                "from neuromanifold.atlas.store import open_for_reading\n"
-                f"with open_for_reading({file['name']!r}) as store:\n"
+                "from neuromanifold.atlas.table import open_atlas\n"
+                f"with open_atlas({file['name']!r}) as store:\n"
                 f"    records = list(select(store{asked_for}))\nprint(len(records))",
                 f"neuromanifold atlas map {code.file_word(file['name'])} --x {x} --y {y} "
                 f"--value {value}{condition} --out map",

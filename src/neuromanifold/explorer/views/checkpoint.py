@@ -46,10 +46,39 @@ def audit(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
             "outside": found.outside,
             "remarks": [text.replace(file["path"], file["name"]) for text in found.remarks],
             "code": code.shown(
-                "from neuromanifold.checkpoints.audit import audit\n"
-                "from neuromanifold.checkpoints.checkpoint import open_checkpoint\n"
-                f"print(audit(open_checkpoint({file['name']!r}), {readout!r}))",
+                f"{code.IMPORT}\nprint(nm.checkpoint({file['name']!r}).audit(readout={readout!r}))",
                 f"neuromanifold checkpoint audit {code.file_word(file['name'])}{options}",
+            ),
+        }
+    )
+
+
+def compare(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """How far two models are from each other, head by head, whatever the bases."""
+    report("opening both models")
+    from neuromanifold.checkpoints.checkpoint import open_checkpoint
+    from neuromanifold.checkpoints.compare import UNRELATED
+    from neuromanifold.checkpoints.compare import compare as look
+
+    files = [asked["files"][key] for key in ("first", "second")]
+    models = [open_checkpoint(Path(file["path"])) for file in files]
+    report(f"matching the heads of {models[0].block.stored_layers} layers")
+    found = look(*models)
+    sentence = str(found)
+    for file in files:
+        sentence = sentence.replace(file["path"], file["name"])
+    names = [file["name"] for file in files]
+    return question.answer(
+        {
+            "names": names,
+            "sentence": sentence,
+            "unrelated": UNRELATED,
+            "layers": [layer.to_dict() for layer in found.layers],
+            "outer": found.outer,
+            "stream": found.stream,
+            "code": code.shown(
+                f"{code.IMPORT}\nprint(nm.compare({names[0]!r}, {names[1]!r}))",
+                f"neuromanifold checkpoint compare {' '.join(map(code.file_word, names))}",
             ),
         }
     )

@@ -152,7 +152,7 @@ def _matrices(point: "Weights", seed: int) -> Iterator[tuple[tuple[str, str], "n
     import numpy as np
 
     from neuromanifold.certificates.input_scale import scaled_inputs
-    from neuromanifold.networks.attention import attention_layer, normalised
+    from neuromanifold.networks.attention import attention_layer, attention_weights
 
     architecture = point.architecture
     shape = (1, architecture.widths[0], architecture.tokens)
@@ -160,13 +160,10 @@ def _matrices(point: "Weights", seed: int) -> Iterator[tuple[tuple[str, str], "n
     several = architecture.heads > 1
     with jax.enable_x64(True):
         for i, layer in enumerate(point.layers):
-            pattern = (layer.key @ X).mT @ (layer.query @ X)
-            if architecture.attention == "softmax":
-                pattern = np.asarray(normalised(pattern, architecture))
             named = {
                 **{("weight", name): tensor for name, tensor in layer.tensors().items()},
                 ("product", "A = KᵀQ"): layer.attention_matrices(),
-                ("pattern", "attention pattern"): pattern,
+                ("pattern", "attention pattern"): attention_weights(layer, X, architecture),
             }
             for (kind, name), tensor in named.items():
                 for h, matrix in enumerate(np.asarray(tensor)):

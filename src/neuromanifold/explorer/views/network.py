@@ -3,14 +3,19 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.cost import certifying, sizes_of, verifying
+from neuromanifold.cost import Cost, certifying, sizes_of, verifying
 from neuromanifold.errors import ArgumentError
 from neuromanifold.explorer import code, question
-from neuromanifold.explorer.diagram import diagram_of
 from neuromanifold.explorer.jobs import Report
+
+if TYPE_CHECKING:
+    from neuromanifold.networks.network import Network
+
+LARGEST_NETWORK = 10_000_000
+"""Parameters up to which a network is made for its diagram."""
 
 
 def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,8 +42,7 @@ def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
         "formula": {**formula.to_dict(), "sentence": str(formula)},
         "statement": None if formula.statement is None else _statement(formula.statement),
         "shares": shares if formula.dimension is not None else [],
-        "diagram": diagram_of(found),
-        "proof": _proof_cost(asked, architecture),
+        "proof": _offer(asked, certifying(sizes_of(architecture))),
         "code": code.shown(
             f"{code.IMPORT}\nnet = {code.architecture_python(architecture)}\n"
             f"print(nm.dimension_formula(net{code.readout_python(readout)}))",
@@ -62,18 +66,54 @@ def _statement(id_: str) -> dict[str, Any]:
     }
 
 
+def diagram(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """The spaces of a network, its tensors between them, and what each symmetry moves."""
+    report("loading JAX")
+    net, cost, shown = _asked_network(asked)
+    return question.answer(
+        {
+            "name": net.name,
+            "sentence": str(net),
+            "parameters": net.parameters,
+            "svg": net.diagram.svg(),
+            "symmetries": net.diagram.to_dict()["symmetries"],
+            "proof": _offer(asked, cost),
+            "code": shown,
+        }
+    )
+
+
+def _asked_network(
+    asked: Mapping[str, Any], seed: int = 0
+) -> "tuple[Network, Cost, dict[str, str]]":
+    """The network, made of its fields or by a named module, with what a proof costs."""
+    if file := asked["files"].get("network"):
+        from neuromanifold.symmetry.user_function import network_sizes, user_network
+
+        net = user_network(f"{file['path']}:{file['name'].rpartition(':')[2]}")
+        return net, certifying(network_sizes(net)), _module_code(file["name"], seed)
+    architecture, readout = question.architecture_of(asked), question.readout_of(asked)
+    if architecture.parameters > LARGEST_NETWORK:
+        raise ArgumentError(f"a network of more than {LARGEST_NETWORK} parameters is not drawn")
+    from neuromanifold.symmetry.families import network
+
+    return (
+        network(architecture, readout=readout),
+        certifying(sizes_of(architecture)),
+        _proof_code(architecture, readout, seed),
+    )
+
+
 def prove(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """A certificate of the dimension, with the ledger of where the parameters go."""
-    architecture, readout = question.architecture_of(asked), question.readout_of(asked)
     seed = question.whole(asked, "seed", 0, 0, 2**31)
-    question.afford(asked, certifying(sizes_of(architecture)), "the proof")
     report("loading JAX")
     from neuromanifold.certificates.exact import certify
     from neuromanifold.certificates.ledger import Ledger, ledger_lines
-    from neuromanifold.symmetry.families import network
 
+    net, cost, shown = _asked_network(asked, seed)
+    question.afford(asked, cost, "the proof")
     report("computing ranks over the prime field")
-    net = network(architecture, readout=readout)
     certificate = certify(net, seed=seed)
     ledger = Ledger(certificate, ledger_lines(certificate, net), None)
     return {
@@ -84,13 +124,12 @@ def prove(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
             {"name": line.name, "dimension": line.dimension, "statement": line.statement}
             for line in ledger.lines
         ],
-        "code": _proof_code(architecture, readout, seed),
+        "code": shown,
     }
 
 
-def _proof_cost(asked: Mapping[str, Any], architecture: Architecture) -> dict[str, Any]:
+def _offer(asked: Mapping[str, Any], cost: Cost) -> dict[str, Any]:
     """What a proof would cost, and whether it is started from the page."""
-    cost = certifying(sizes_of(architecture))
     try:
         question.afford(asked, cost, "the proof")
     except ArgumentError as error:
@@ -105,6 +144,15 @@ def _proof_code(architecture: Architecture, readout: Readout, seed: int) -> dict
         'print(certificate)\ncertificate.save("certificate.json")',
         f"neuromanifold certify {code.architecture_options(architecture)}"
         f"{code.readout_option(readout)} --seed {seed} --out certificate.json",
+    )
+
+
+def _module_code(name: str, seed: int) -> dict[str, str]:
+    return code.shown(
+        f"{code.IMPORT}\nfrom neuromanifold.symmetry.user_function import user_network\n"
+        f"certificate = nm.certify(user_network({name!r}), seed={seed})\n"
+        'print(certificate)\ncertificate.save("certificate.json")',
+        f"neuromanifold certify {code.file_word(name)} --seed {seed} --out certificate.json",
     )
 
 
@@ -126,8 +174,7 @@ def verify(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
         "sentence": str(found),
         "certificate_sentence": str(certificate),
         "code": code.shown(
-            f"{code.IMPORT}\nfrom neuromanifold.certificates.certificate import load_certificate\n"
-            f"print(nm.verify(load_certificate({name!r})))",
+            f"{code.IMPORT}\nprint(nm.verify(nm.load_certificate({name!r})))",
             f"neuromanifold verify {code.file_word(name)}",
         ),
     }

@@ -7,10 +7,9 @@ const DEFAULTS = { where: "", x: "ranks", y: "heads", value: "dimension" };
 export async function render(root, parameters, remember) {
   const values = { ...DEFAULTS, ...Object.fromEntries([...parameters].filter(([key]) => key in DEFAULTS)) };
   const files = await sessionFiles("atlas");
-  let file = files.find((one) => one.name === parameters.get("file")) ?? files.at(-1) ?? null, cell = null;
+  let file = files.findLast((one) => one.name === parameters.get("file")) ?? files.findLast((one) => one.origin !== "shipped") ?? files.find((one) => one.name === "heads"), cell = null;
   const body = h("div", { class: "stack" }), controls = h("form", { class: "card controls", "aria-label": "what to show", on: { submit: (event) => event.preventDefault() } });
   const refresh = () => {
-    if (!file) { body.replaceChildren(notice("info", "Drop an atlas here, or name one on the command line: neuromanifold explore heads.sqlite")); return; }
     remember({ file: file.name, ...Object.fromEntries(Object.entries(values).filter(([key, value]) => value !== DEFAULTS[key])) });
     work(body, "atlas", { files: { atlas: file.id }, ...values, cell }, (found) => { drawControls(found.columns); return showAtlas(found, cell, (chosen) => { cell = chosen; refresh(); }); });
   };
@@ -21,15 +20,17 @@ export async function render(root, parameters, remember) {
     const set = (name) => (value) => { values[name] = value; changed(); };
     where = h("input", { value: values.where, placeholder: "heads > 1 and depth == 2", spellcheck: "false", on: { input: () => set("where")(where.value) } });
     controls.replaceChildren(
-      h("div", { class: "wide" }, field("Filter", where, "as in Python")), field("Across", choice(columns, values.x, set("x"))), field("Up", choice(columns, values.y, set("y"))),
+      h("div", { class: "wide" }, field("Filter", where, "as in Python")), field("Across", choice(columns, values.x, set("x"))), field("Down", choice(columns, values.y, set("y"))),
       field("Show", choice(["dimension", "difference", "unexplained"], values.value, set("value"))),
       h("p", { class: "wide hint" }, "dimension: the rank found; difference: formula minus rank; unexplained: kernel beyond the known symmetries."));
   };
+  const opened = h("div", {});
+  const drawFiles = () => opened.replaceChildren(field("Open", choice([...new Set(files.map((one) => one.name))], file.name, (name) => { file = files.findLast((one) => one.name === name); cell = null; refresh(); }), "with those of the package"));
   root.replaceChildren(
     h("h1", {}, "What did a sweep find?"), h("p", { class: "lead" }, "An atlas holds one certificate for each network of a grid. Choose two fields; a cell leads to its rows, a row to its certificate."),
     h("div", { class: "columns" }, h("div", { class: "stack" }, controls, h("section", { class: "card" }, h("h2", {}, "Open an atlas"),
-      files.length > 1 ? field("Open", choice(files.map((one) => one.name), file.name, (name) => { file = files.find((one) => one.name === name); cell = null; refresh(); })) : null,
-      dropZone("Drop an atlas (.sqlite).", ["atlas"], (kept) => { file = kept; cell = null; refresh(); }))), body));
+      opened, dropZone("Drop an atlas (.sqlite) or a table of one (.csv).", ["atlas"], (kept) => { files.push(kept); file = kept; drawFiles(); cell = null; refresh(); }))), body));
+  drawFiles();
   refresh();
 }
 
@@ -78,7 +79,7 @@ function rows(found) {
   return [h("p", { class: "hint" }, `${compact(found.rows_count)} rows${found.rows_count > found.rows.length ? `, the first ${found.rows.length} shown` : ""}`),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "rows", style: { maxHeight: "24rem", overflowY: "auto" } }, h("table", {},
       h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col" }, c)), h("th", { scope: "col" }, "certificate"))),
-      h("tbody", {}, found.rows.map((row) => h("tr", {}, columns.map((c) => h("td", { class: typeof row[c] === "number" ? "number" : "" }, compact(row[c]))), h("td", {}, h("details", {}, h("summary", {}, "evidence"), h("pre", { tabindex: 0 }, JSON.stringify(row.evidence, null, 1))), h("a", { href: link(row) }, "prove again")))))))];
+      h("tbody", {}, found.rows.map((row) => h("tr", {}, columns.map((c) => h("td", { class: typeof row[c] === "number" ? "number" : "" }, compact(row[c]))), h("td", { class: "nowrap" }, Object.keys(row.evidence).length ? h("details", {}, h("summary", {}, "evidence"), h("pre", { tabindex: 0 }, JSON.stringify(row.evidence, null, 1))) : null, h("a", { href: link(row) }, "prove again")))))))];
 }
 
 async function drawScatter(place, points) {

@@ -59,7 +59,7 @@ function showWalk(result) {
   const show = () => {
     const step = Number(slider.value);
     where.textContent = `${step} of ${last}`;
-    deviation.textContent = result.deviations[step].toExponential(1);
+    deviation.textContent = result.deviations[step] ? result.deviations[step].toExponential(1) : "0";
     for (const panel of panels) panel.show(step);
   };
   slider.addEventListener("input", show);

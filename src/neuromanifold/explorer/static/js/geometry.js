@@ -1,7 +1,7 @@
 // Geometry: slices of the neuromanifold of one layer, and a point that says what it is.
 import { startJob } from "./api.js";
 import { compact, field, h, notice, s } from "./dom.js";
-import { codeBox, colour, loadPlotly, work } from "./parts.js";
+import { codeBox, colour, latest, loadPlotly, work } from "./parts.js";
 
 const SLICES = { umbrella: "Whitney’s umbrella", "two-umbrellas": "Two umbrellas", crossing: "Crossing sheets" };
 const KINDS = {
@@ -31,31 +31,26 @@ function showSurface(surface, given, moved) {
   const plot = h("div", { class: "plot", role: "img", "aria-label": `${surface.title} in three dimensions` });
   const verdict = h("div", { "aria-live": "polite" }), pad = h("div", {}), code = h("div", {});
   const middle = surface.box.map(([low, high]) => (low + high) / 2);
-  let at = given ?? nearest(surface, middle.map((x, k) => x + 0.22 * (surface.box[k][1] - surface.box[k][0]))), stay = true, drawn = null, busy = false, wanted = null;
+  let at = given ?? nearest(surface, middle.map((x, k) => x + 0.22 * (surface.box[k][1] - surface.box[k][0]))), stay = true, drawn = null;
   const sliders = surface.coordinates.map((coordinate, k) => h("input", { type: "range", min: surface.box[k][0], max: surface.box[k][1], step: 0.01, on: { input: () => { at = sliders.map((one) => Number(one.value)); if (stay) at = nearest(surface, at); show(); } } }));
   const keep = h("input", { type: "checkbox", checked: true, on: { change: () => { stay = keep.checked; if (stay) { at = nearest(surface, at); show(); } } } });
   keep.id = "stay";
 
-  const show = async () => {
+  const classify = latest(async (asked) => {
+    try {
+      const answer = await startJob("point", { slice: surface.name, point: asked }).result;
+      const [kind, words] = KINDS[answer.kind];
+      verdict.replaceChildren(h("p", {}, h("span", { class: `chip ${kind}` }, words)), h("p", {}, answer.sentence),
+        h("p", { class: "muted mono" }, `(${surface.coordinates.join(", ")}) = (${asked.map((x) => x.toFixed(3)).join(", ")}),  ${pretty(surface.equation)} = ${compact(answer.equation)}`));
+      pad.replaceChildren(drawPad(surface, answer.section, asked, (x, y) => { at = [at[0], x, y]; if (stay) at = nearestInSection(answer.section, at); show(); }));
+      code.replaceChildren(codeBox(answer.code));
+    } catch (error) { verdict.replaceChildren(notice("bad", error.message)); }
+  });
+  const show = () => {
     sliders.forEach((slider, k) => { slider.value = String(at[k]); });
     moved(at);
     drawn?.movePoint(at);
-    wanted = at;
-    if (busy) return;
-    busy = true;
-    while (wanted) {
-      const asked = wanted;
-      wanted = null;
-      try {
-        const answer = await startJob("point", { slice: surface.name, point: asked }).result;
-        const [kind, words] = KINDS[answer.kind];
-        verdict.replaceChildren(h("p", {}, h("span", { class: `chip ${kind}` }, words)), h("p", {}, answer.sentence),
-          h("p", { class: "muted mono" }, `(${surface.coordinates.join(", ")}) = (${asked.map((x) => x.toFixed(3)).join(", ")}),  ${pretty(surface.equation)} = ${compact(answer.equation)}`));
-        pad.replaceChildren(drawPad(surface, answer.section, asked, (x, y) => { at = [at[0], x, y]; if (stay) at = nearestInSection(answer.section, at); show(); }));
-        code.replaceChildren(codeBox(answer.code));
-      } catch (error) { verdict.replaceChildren(notice("bad", error.message)); }
-    }
-    busy = false;
+    classify(at);
   };
   const go = (point) => { at = point; show(); };
   drawPlot(plot, surface, at, (point) => go(point)).then((handle) => { drawn = handle; handle?.movePoint(at); }, (error) => plot.replaceChildren(notice("bad", error.message)));
@@ -67,7 +62,7 @@ function showSurface(surface, given, moved) {
   ];
   show();
   return [h("div", { class: "pair" },
-    h("section", { class: "card" }, h("h2", {}, surface.title), h("p", { class: "mono" }, surface.forms), h("p", {}, "equation of the Zariski closure: ", h("code", {}, `${pretty(surface.equation)} = 0`)), plot, h("p", { class: "hint" }, "Turn it with the mouse, click on the surface to put the point there. Yellow line: two sheets cross. Dotted: in the closure only. Diamond: boundary point.")),
+    h("section", { class: "card tall" }, h("h2", {}, surface.title), h("p", { class: "mono" }, surface.forms), h("p", {}, "equation of the Zariski closure: ", h("code", {}, `${pretty(surface.equation)} = 0`)), plot, h("p", { class: "hint" }, "Turn it with the mouse, click on the surface to put the point there. Yellow line: two sheets cross. Dotted: in the closure only. Diamond: boundary point.")),
     h("section", { class: "card" }, h("h2", {}, "A point that can be moved"), verdict,
       surface.coordinates.map((coordinate, k) => field(coordinate, sliders[k])),
       h("p", {}, keep, h("label", { for: "stay" }, "keep it on the surface")),

@@ -16,7 +16,7 @@ async function show() {
   const view = path in VIEWS ? path : "network";
   const turn = ++shown;
   for (const link of nav.children) {
-    if (link.dataset.view === view) { link.setAttribute("aria-current", "page"); nav.scrollLeft = link.offsetLeft - nav.offsetLeft - 40; }
+    if (link.dataset.view === view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   document.title = `${VIEWS[view]} · neuromanifold explorer`;
@@ -56,7 +56,7 @@ window.addEventListener("hashchange", async () => { await show(); main.focus(); 
 show();
 ask("/api/session").then(
   ({ version, files }) => {
-    const named = files.filter((file) => file.named).map((file) => file.name);
+    const named = files.filter((file) => file.origin === "named").map((file) => file.name);
     document.getElementById("footer").textContent = `neuromanifold ${version} · this page is served by this machine and asks nobody else${named.length ? ` · open: ${named.join(", ")}` : ""}`;
   },
   (error) => document.getElementById("footer").append(notice("bad", error.message)),

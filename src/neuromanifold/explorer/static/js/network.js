@@ -1,10 +1,10 @@
 // Network: an architecture, its formula at once, a proof on request.
-import { ask } from "./api.js";
+import { ask, startJob } from "./api.js";
 import { choice, compact, debounce, field, h, indexed, notice } from "./dom.js";
-import { drawDiagram } from "./diagram.js";
-import { codeBox, download, dropZone, sessionFiles, work } from "./parts.js";
+import { showDiagram } from "./diagram.js";
+import { codeBox, download, dropZone, latest, sessionFiles, work } from "./parts.js";
 
-const DEFAULTS = { widths: "4,2,3", ranks: "2,2", tokens: "3", attention: "lightning", heads: "1", value_ranks: "", skip: "none", mask: "none", temperature: "1", readout: "logits", seed: "0" };
+const DEFAULTS = { widths: "4,2,3", ranks: "2,2", tokens: "3", attention: "lightning", heads: "1", value_ranks: "", skip: "none", mask: "none", temperature: "1", readout: "logits", seed: "0", network: "architecture" };
 const COLOURS = ["#8ec5a6", "#f2c46d", "#9cc3ee", "#e5a3a0", "#c6b3e6", "#bfc7d1", "#f0b48a"];
 const STATUS = { theorem: ["good", "theorem: proved for all such networks"], conjecture: ["warn", "conjecture: supported by computation"], none: ["bad", "none: no formula is known"] };
 
@@ -36,28 +36,46 @@ export function architectureControls(values, changed, { readout = true } = {}) {
 
 export async function render(root, parameters, remember) {
   const values = { ...DEFAULTS, ...Object.fromEntries([...parameters].filter(([key]) => key in DEFAULTS)) };
+  const modules = await sessionFiles("network");
   const theory = h("div", { class: "stack" }), proof = h("div", { "aria-live": "polite" }), code = h("div", {});
   const prove = h("button", { type: "button", on: { click: () => startProof() } }, "Prove the dimension");
   const gate = h("span", { class: "hint" });
+  const module = () => modules.find((one) => one.name === values.network);
+  const question = () => ({ architecture: architectureOf(values), readout: values.readout });
   let changes = 0;
 
+  const offer = ({ proof: { offered, sentence } }) => { prove.disabled = !offered; gate.textContent = sentence; };
   const refresh = async () => {
     remember(Object.fromEntries(Object.entries(values).filter(([key, value]) => value !== DEFAULTS[key])));
     const turn = ++changes;
+    if (module()) {
+      prove.disabled = true;
+      await work(theory, "diagram-module", { files: { network: module().id } }, (answer) => { offer(answer); code.replaceChildren(codeBox(answer.code, "the proof")); return showModule(answer); });
+      return;
+    }
     try {
-      const answer = await ask("/api/network", { method: "POST", body: { architecture: architectureOf(values), readout: values.readout } });
+      const answer = await ask("/api/network", { method: "POST", body: question() });
       if (turn !== changes) return;
-      theory.replaceChildren(...showTheory(answer));
+      const place = h("div", {});
+      theory.replaceChildren(...showTheory(answer, place));
       code.replaceChildren(codeBox(answer.code, "the formula"));
-      prove.disabled = !answer.proof.offered;
-      gate.textContent = answer.proof.sentence;
+      offer(answer);
+      draw(place, question());
     } catch (error) {
       if (turn === changes) { theory.replaceChildren(notice("bad", error.message)); prove.disabled = true; }
     }
   };
+  const draw = latest(async (place, asked) => {
+    place.textContent = "drawing …";
+    try {
+      const { element, light } = showDiagram(await startJob("diagram", asked).result);
+      place.light = light;
+      place.replaceChildren(element);
+    } catch (error) { place.textContent = error.message; }
+  });
   const changed = debounce(() => { proof.job?.cancel(); proof.replaceChildren(); refresh(); }, 120);
 
-  const startProof = () => work(proof, "prove", { architecture: architectureOf(values), readout: values.readout, seed: one(values.seed) }, (result) => {
+  const startProof = () => work(proof, ...(module() ? ["prove-module", { files: { network: module().id }, seed: one(values.seed) }] : ["prove", { ...question(), seed: one(values.seed) }]), (result) => {
     code.replaceChildren(codeBox(result.code, "the proof"));
     const exact = result.certificate.verdict.startsWith("exact");
     return [
@@ -68,6 +86,12 @@ export async function render(root, parameters, remember) {
       h("p", { class: "row" }, h("button", { type: "button", class: "quiet", on: { click: () => download("certificate.json", result.file) } }, "Download the certificate")),
     ];
   });
+  const controls = h("form", { class: "card controls", "aria-label": "the network", on: { submit: (event) => event.preventDefault() } });
+  const drawControls = () => controls.replaceChildren(...[
+    modules.length ? h("div", { class: "wide" }, field("Network", choice(["architecture", ...modules.map((one) => one.name)], values.network, (name) => { values.network = name; drawControls(); changed(); }))) : null,
+    ...(module() ? [] : architectureControls(values, changed)),
+  ].filter(Boolean));
+  drawControls();
 
   const verified = h("div", { "aria-live": "polite" });
   const verifyFile = (file) => work(verified, "verify", { files: { certificate: file.id } }, (result) => [
@@ -80,14 +104,14 @@ export async function render(root, parameters, remember) {
     h("h1", {}, "How large is the space of functions?"),
     h("p", { class: "lead" }, "Choose an attention network. Theory answers at once; a proof for this very network takes a moment."),
     h("div", { class: "columns" },
-      h("form", { class: "card controls", "aria-label": "the network", on: { submit: (event) => event.preventDefault() } }, architectureControls(values, changed)),
+      controls,
       h("div", { class: "stack" }, theory,
         h("section", { class: "card" }, h("h2", {}, "Proof"), h("p", { class: "row" }, prove, gate), proof),
         code,
         h("section", { class: "card" }, h("h2", {}, "Verify a certificate"), dropZone("Drop a certificate here: it is recomputed by other means, with python-flint and plain integers.", ["certificate"], verifyFile), verified))),
   );
   await refresh();
-  for (const file of await sessionFiles("certificate")) if (file.named) verified.append(h("p", {}, h("button", { type: "button", class: "quiet", on: { click: () => verifyFile(file) } }, `Verify ${file.name}`)));
+  for (const file of await sessionFiles("certificate")) if (file.origin === "named") verified.append(h("p", {}, h("button", { type: "button", class: "quiet", on: { click: () => verifyFile(file) } }, `Verify ${file.name}`)));
 }
 
 function ledger(lines, parameters) {
@@ -97,11 +121,26 @@ function ledger(lines, parameters) {
     h("tfoot", {}, h("tr", {}, h("td", { class: "number" }, h("b", {}, compact(parameters))), h("td", {}, "parameters"), h("td", {})))));
 }
 
-function showTheory(answer) {
+const diagramCard = (place) => h("section", { class: "card" }, h("h2", {}, "The diagram of spaces"),
+  h("p", { class: "hint" }, "Boxes are spaces with their sizes and the changes of basis that the function does not see; arrows are tensors. Point at a symmetry above to see what it moves."),
+  place);
+
+// A network that a module made: nothing is known of it before a proof but what it is made of.
+function showModule(answer) {
+  const { element, light } = showDiagram(answer);
+  const rows = answer.symmetries.map(({ name, tensors }) => [name, h("small", {}, `moves ${tensors.join(", ")}`)]);
+  return [
+    h("section", { class: "card", "aria-live": "polite" }, h("h2", {}, answer.name),
+      h("div", { class: "row" }, h("span", { class: "big" }, compact(answer.parameters)), h("span", {}, "parameters")), h("p", {}, answer.sentence),
+      rows.length ? [h("h3", {}, "Its symmetries"), pressed(rows, light)] : h("p", {}, "No symmetry is built in; `neuromanifold discover` looks for them.")),
+    diagramCard(element),
+  ];
+}
+
+function showTheory(answer, place) {
   const { formula, statement } = answer;
   const [kind, words] = STATUS[formula.status];
-  const drawn = answer.diagram && drawDiagram(answer.diagram);
-  const light = (name) => drawn?.light(answer.diagram.symmetries.find((symmetry) => symmetry.name === name) ?? null);
+  const light = (name) => place.light?.(name);
   return [
     h("section", { class: "card", "aria-live": "polite" }, h("h2", {}, answer.name),
       h("div", { class: "row" }, h("span", { class: "big" }, compact(formula.dimension)), h("span", {}, "dimensions of ", h("b", {}, compact(answer.parameters)), " parameters"), h("span", { class: `chip ${kind}`, title: words }, formula.status)),
@@ -110,9 +149,7 @@ function showTheory(answer) {
         statement.hypotheses.length ? h("ul", {}, statement.hypotheses.map((text) => h("li", {}, indexed(text)))) : null, h("a", { href: `#/paper?id=${statement.id}` }, "in the list of statements")) : null,
       formula.unmet.length ? h("div", {}, h("h3", {}, formula.status === "conjecture" ? "Not a theorem, because" : "Why not"), h("ul", {}, formula.unmet.map((text) => h("li", {}, text)))) : h("p", { class: "good" }, "✓ all hypotheses are met")),
     answer.shares.length || formula.dimension !== null ? h("section", { class: "card" }, h("h2", {}, "Where the parameters go"), bar(answer, light)) : null,
-    h("section", { class: "card" }, h("h2", {}, "The diagram of spaces"),
-      h("p", { class: "hint" }, "Boxes are spaces with their sizes and the changes of basis that the function does not see; arrows are tensors. Point at a symmetry above to see what it moves."),
-      drawn ? drawn.element : h("p", {}, "A network of so many layers is not drawn.")),
+    diagramCard(place),
   ].filter(Boolean);
 }
 
@@ -120,17 +157,17 @@ function bar(answer, light) {
   const total = Number(answer.parameters), parts = [{ name: "dimension", dimension: answer.formula.dimension, meaning: "what the function shows" }, ...answer.shares].filter((part) => Number(part.dimension) > 0);
   const shade = (i) => (i === 0 ? COLOURS[0] : `repeating-linear-gradient(${45 + 40 * i}deg, ${COLOURS[i % COLOURS.length]} 0 ${5 + i}px, color-mix(in srgb, ${COLOURS[i % COLOURS.length]} 82%, black) ${5 + i}px ${7 + i}px)`);
   const segments = parts.map((part, i) => h("div", { title: `${part.name}: ${compact(part.dimension)}`, style: { flex: `${Number(part.dimension) / total} 1 0`, background: shade(i) } }, Number(part.dimension) / total > 0.07 ? compact(part.dimension) : ""));
-  const rows = parts.map((part, i) => {
-    const on = () => light(part.name), off = () => { if (button.getAttribute("aria-pressed") !== "true") light(null); };
-    const button = h("button", {
-      type: "button", "aria-pressed": "false",
-      on: {
-        mouseenter: on, focus: on, mouseleave: off, blur: off,
-        click: () => { const pressed = button.getAttribute("aria-pressed") !== "true"; for (const other of list.querySelectorAll("button")) other.setAttribute("aria-pressed", "false"); button.setAttribute("aria-pressed", String(pressed)); light(pressed ? part.name : null); },
-      },
-    }, h("span", { class: "swatch", style: { background: shade(i) } }), h("b", {}, compact(part.dimension)), h("span", {}, part.name, h("small", {}, indexed(part.meaning))));
-    return h("li", {}, button);
-  });
-  const list = h("ul", { class: "shares" }, rows);
+  const list = pressed(parts.map((part, i) => [part.name, h("small", {}, indexed(part.meaning)), h("span", { class: "swatch", style: { background: shade(i) } }), h("b", {}, compact(part.dimension))]), light);
   return [h("div", { class: "bar", role: "img", "aria-label": parts.map((part) => `${part.name} ${part.dimension}`).join(", ") }, segments), list];
+}
+
+// A list of which one entry can be pressed; pointing at it is enough to light up what it names.
+function pressed(entries, light) {
+  const buttons = entries.map(([name, text, swatch = null, number = null]) => {
+    const on = () => light(name), off = () => { if (button.getAttribute("aria-pressed") !== "true") light(null); };
+    const click = () => { const pressed = button.getAttribute("aria-pressed") !== "true"; for (const other of buttons) other.setAttribute("aria-pressed", "false"); button.setAttribute("aria-pressed", String(pressed)); light(pressed ? name : null); };
+    const button = h("button", { type: "button", "aria-pressed": "false", on: { mouseenter: on, focus: on, mouseleave: off, blur: off, click } }, swatch, number, h("span", {}, name, text));
+    return button;
+  });
+  return h("ul", { class: "shares" }, buttons.map((button) => h("li", {}, button)));
 }

@@ -61,6 +61,18 @@ export function dropZone(text, kinds, onFile) {
   return zone;
 }
 
+// Runs one question at a time: of those asked meanwhile, only the last.
+export function latest(run) {
+  let busy = false, next = null;
+  return async (...asked) => {
+    next = asked;
+    if (busy) return;
+    busy = true;
+    while (next) { const now = next; next = null; await run(...now); }
+    busy = false;
+  };
+}
+
 export const sessionFiles = async (...kinds) => (await ask("/api/session")).files.filter((file) => kinds.includes(file.kind));
 
 // The text as it came: JavaScript would write 1.0 as 1, and a certificate's checksum would not fit.
