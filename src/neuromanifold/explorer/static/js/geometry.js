@@ -14,7 +14,7 @@ export async function render(root, parameters, remember) {
   const start = (parameters.get("point") ?? "").split(",").map(Number);
   let at = start.length === 3 && start.every(Number.isFinite) ? start : null;
   const body = h("div", { class: "stack" });
-  const tabs = h("div", { class: "row", role: "group", "aria-label": "slices" }, Object.entries(SLICES).map(([key, title]) => h("button", { type: "button", class: "quiet", "data-slice": key, "aria-pressed": String(key === name), on: { click: () => { name = key; at = null; open(); } } }, title)));
+  const tabs = h("div", { class: "row tabs", role: "group", "aria-label": "slices" }, Object.entries(SLICES).map(([key, title]) => h("button", { type: "button", class: "quiet", "data-slice": key, "aria-pressed": String(key === name), on: { click: () => { name = key; at = null; open(); } } }, title)));
   const open = () => {
     for (const tab of tabs.children) tab.setAttribute("aria-pressed", String(tab.dataset.slice === name));
     work(body, "surface", { slice: name }, (surface) => showSurface(surface, at, (point) => { at = point; remember({ slice: name, point: point.map((x) => +x.toPrecision(12)).join(",") }); }));
@@ -158,7 +158,7 @@ async function drawPlot(place, surface, at, clicked) {
     { type: "scatter3d", mode: "markers", x: [at[0]], y: [at[1]], z: [at[2]], marker: { size: 8, color: colour("positive"), line: { color: colour("ink"), width: 2 } }, hovertemplate: "the point<extra></extra>" },
   ];
   const axis = (n) => ({ title: { text: surface.coordinates[n] }, range: surface.box[n], color: colour("muted"), gridcolor: colour("line"), backgroundcolor: "rgba(0,0,0,0)" });
-  const layout = () => ({ margin: { l: 0, r: 0, t: 0, b: 0 }, paper_bgcolor: "rgba(0,0,0,0)", showlegend: false, scene: { xaxis: axis(0), yaxis: axis(1), zaxis: axis(2), aspectmode: "cube", camera: { eye: { x: 1.55, y: -1.6, z: 0.8 } } } });
+  const layout = () => ({ margin: { l: 0, r: 0, t: 0, b: 0 }, paper_bgcolor: "rgba(0,0,0,0)", showlegend: false, scene: { xaxis: axis(0), yaxis: axis(1), zaxis: axis(2), aspectmode: "cube", camera: { eye: { x: 1.36, y: -1.41, z: 0.7 } } } });
   await Plotly.newPlot(place, traces(), layout(), { displayModeBar: false, responsive: true });
   place.on("plotly_click", ({ points: [hit] }) => { if (hit.data.type === "mesh3d") clicked(nearest(surface, [hit.x, hit.y, hit.z])); });
   window.addEventListener("themechange", () => { if (place.isConnected) Plotly.react(place, traces(), layout()); });
