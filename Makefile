@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 TORCH_VENV := .venv-torch
 TORCH_STAMP := $(TORCH_VENV)/.installed
 JOBS ?= 2
+# The shapes in the types are checked while the long tests run; it makes them three times slower.
+TYPED := neuromanifold.algebra,neuromanifold.networks,neuromanifold.symmetry,neuromanifold.certificates,neuromanifold.fibers,neuromanifold.geometry,neuromanifold.recovery,neuromanifold.paper.checks
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test test-all test-torch test-browser screenshots check docs paper demo format bench clean
@@ -26,11 +28,11 @@ check: $(STAMP)  ## format, lint, import layers, types
 	$(BIN)/lint-imports
 	$(BIN)/pyrefly check
 
-test: check docs  ## all checks and the test suite (under ten minutes on two cores)
+test: check docs  ## all checks and the test suite (under eight minutes on two cores)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"
 
-test-all: check docs  ## the same with the long runs
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+test-all: check docs  ## the same with the long runs, and the shapes in the types checked
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --jaxtyping-packages=$(TYPED),beartype.beartype
 
 $(TORCH_STAMP): pyproject.toml constraints.txt
 	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
