@@ -12,6 +12,7 @@ from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.fold import Incoming, fold_layer, gains
 from neuromanifold.checkpoints.gauge.group import PARTS, has_eps, unmet
 from neuromanifold.checkpoints.gauge.part import Readout
+from neuromanifold.checkpoints.proof import SmallProof, certify_block
 from neuromanifold.checkpoints.spectra import (
     Spectrum,
     product_distance,
@@ -82,6 +83,7 @@ class Audit:
         slow_planes: rotary planes that turn less than half a radian over the whole context.
         outside: tensors that belong to parts outside the block.
         remarks: what a reader should know.
+        proof: that nothing else is redundant in a small block of the kind, if it was asked for.
     """
 
     model: str
@@ -98,11 +100,20 @@ class Audit:
     slow_planes: int
     outside: tuple[str, ...]
     remarks: tuple[str, ...]
+    proof: SmallProof | None = None
 
     @property
     def redundant(self) -> int | None:
         """The dimension of the gauge group, None where the count is not covered."""
         return None if self.unmet else sum(part.dimension for part in self.parts)
+
+    @property
+    def known(self) -> str:
+        """How the count is known."""
+        if self.unmet:
+            return "not covered"
+        small = self.proof is not None and self.proof.is_exact
+        return f"{KNOWN} (exact for a small network of this kind)" if small else KNOWN
 
     @property
     def deficient(self) -> tuple[HeadRecord, ...]:
@@ -113,7 +124,7 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as JSON."""
-        record = asdict(self)
+        record = asdict(replace(self, proof=None))
         record["block"] = self.block.to_dict()
         record["equal_heads"] = [
             {"layer": layer, "heads": [first, second], "distance": distance}
@@ -122,7 +133,8 @@ class Audit:
         redundant = self.redundant
         record["redundant"] = redundant
         record["dimension"] = None if redundant is None else self.parameters - redundant
-        record["known"] = "not covered" if self.unmet else KNOWN
+        record["known"] = self.known
+        record["proof"] = None if self.proof is None else self.proof.to_dict()
         return record
 
     def __str__(self) -> str:
@@ -136,12 +148,15 @@ class Audit:
         return (
             f"{self.model}: {redundant:,} of {self.parameters:,} parameters are redundant "
             f"({share:.3f} %), which leaves at most {self.parameters - redundant:,} dimensions "
-            f"({KNOWN})."
+            f"({self.known})."
         )
 
 
-def audit(checkpoint: Checkpoint, readout: Readout = "logits") -> Audit:
-    """Count the redundancy of a checkpoint and look at every head, one layer at a time."""
+def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool = False) -> Audit:
+    """Count the redundancy of a checkpoint and look at every head, one layer at a time.
+
+    With `certify` the count is also proved for a small block of the same kind.
+    """
     block = checkpoint.block
     heads: list[HeadRecord] = []
     equal: list[tuple[int, int, int, float]] = []
@@ -170,6 +185,7 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits") -> Audit:
         slow_planes=_slow_planes(checkpoint),
         outside=checkpoint.found.outside,
         remarks=(*checkpoint.remarks, *_remarks(block, readout)),
+        proof=certify_block(block, readout) if certify else None,
     )
 
 

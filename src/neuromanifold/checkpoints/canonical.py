@@ -4,8 +4,10 @@ The order matters: norms are folded and dead parameters zeroed, every head and n
 own frame, the stream in that of the tables, and heads and neurons in the order of their sizes.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,7 +15,7 @@ import numpy as np
 from neuromanifold.checkpoints.audit import read_by
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
-from neuromanifold.checkpoints.fold import fold_layer, fold_outer
+from neuromanifold.checkpoints.fold import fold_layer, fold_outer, gains
 from neuromanifold.checkpoints.frame import (
     frame_heads,
     frame_neurons,
@@ -22,6 +24,7 @@ from neuromanifold.checkpoints.frame import (
     permute_heads,
     permute_neurons,
 )
+from neuromanifold.checkpoints.gauge.stream import shear, shears
 from neuromanifold.checkpoints.reading import Model, open_model
 from neuromanifold.checkpoints.running import deviation, random_inputs, run
 from neuromanifold.checkpoints.stream import (
@@ -58,6 +61,7 @@ class Canonical:
         self.checkpoint = checkpoint
         self.steps = steps or Steps()
         self.remarks: list[str] = []
+        self._shear: float | None = None
         self._outer, self._basis, self._heads = self._outer_form()
         self._held: tuple[int, Float64Tensors] | None = None
 
@@ -67,6 +71,8 @@ class Canonical:
             folded = fold_outer(
                 block, self.checkpoint.outer(), norms=steps.fold, dead=steps.drop_dead
             )
+            if steps.fold and steps.drop_dead and shears(block):
+                folded = self._sheared(folded)
             outer = {name: np.asarray(value) for name, value in folded.items()}
         basis, heads = None, None
         if steps.order and "score_table" in outer:
@@ -79,6 +85,15 @@ class Canonical:
         if basis is not None:
             outer = rotate_outer(block, outer, basis)
         return outer, basis, heads
+
+    def _sheared(self, outer: Mapping[str, Any]) -> dict[str, Any]:
+        """A map that writes as little as can be along 1; what the layers read goes along."""
+        block, layer = self.checkpoint.block, _numbered(self.checkpoint.layer(0))
+        g = 1 / gains(block, layer, "layers.0.mlp_norm")
+        seen = g @ outer["embed_map"]
+        self._shear = -float(outer["embed_map"].mean(axis=0) @ seen / (seen @ seen))
+        moved = shear(block, {"shear": self._shear}, {**outer, **layer})
+        return {name: moved[name] for name in outer}
 
     def _table_axes(self, outer: Float64Tensors) -> Float64Tensors:
         """Tables behind a map of their own in their principal axes (stream-rotation)."""
@@ -120,10 +135,14 @@ class Canonical:
 
     def _layer_form(self, layer: int) -> Float64Tensors:
         block, steps = self.checkpoint.block, self.steps
+        raw = self.checkpoint.layer(layer)
         with jax.enable_x64(True):
+            if self._shear is not None:
+                moved = shear(block, {"shear": self._shear}, _numbered(raw))
+                raw = {name: moved[f"layers.0.{name}"] for name in raw}
             folded = fold_layer(
                 block,
-                self.checkpoint.layer(layer),
+                raw,
                 read_by(self.checkpoint, layer),
                 last=layer == block.stored_layers - 1,
                 norms=steps.fold,
@@ -152,6 +171,10 @@ class Canonical:
     def weights(self) -> Float64Tensors:
         """All tensors: for small models."""
         return {name: self.tensor(name) for name in self.checkpoint.block.shapes}
+
+
+def _numbered(tensors: Float64Tensors) -> dict[str, Any]:
+    return {f"layers.0.{name}": value for name, value in tensors.items()}
 
 
 @dataclass(frozen=True, slots=True)

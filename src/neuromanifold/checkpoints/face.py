@@ -38,9 +38,9 @@ class RealModel:
         """A tensor of the block in float64."""
         return self.checkpoint.tensor(name)
 
-    def audit(self, readout: Readout = "logits") -> Audit:
-        """Redundancy part by part, and every head."""
-        return audit(self.checkpoint, readout)
+    def audit(self, readout: Readout = "logits", *, certify: bool = False) -> Audit:
+        """Redundancy part by part, and every head; proved for a small block of the kind."""
+        return audit(self.checkpoint, readout, certify=certify)
 
     def canonical(self, steps: Steps | None = None) -> Canonical:
         """The normal form, computed layer by layer when it is asked for."""

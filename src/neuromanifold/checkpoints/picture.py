@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.figure import Figure
 
-from neuromanifold.checkpoints.audit import KNOWN, Audit, HeadRecord
+from neuromanifold.checkpoints.audit import Audit, HeadRecord
 from neuromanifold.style import INK
 
 
@@ -69,7 +69,9 @@ def audit_page(audit: Audit) -> str:
 
 def notes(audit: Audit) -> list[str]:
     """What the counts do not say, in sentences."""
-    found = [f"The counts are for generic weights; {KNOWN}."]
+    found = [f"The counts are for generic weights; {audit.known}."]
+    if audit.proof is not None:
+        found.append(str(audit.proof))
     extra = sum(part.dimension for part in audit.eps_parts)
     if extra:
         found.append(f"With eps = 0 in the norms {extra:,} more would be redundant.")

@@ -32,6 +32,9 @@ def audit(
     readout: Readout = "logits",
     figure: Annotated[Path | None, Parameter(help="draw layers × heads into this file")] = None,
     html: Annotated[Path | None, Parameter(help="write a page into this file")] = None,
+    certify: Annotated[
+        bool, Parameter(negative="", help="prove the count for a small model of the same kind")
+    ] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -50,7 +53,8 @@ def audit(
     if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {figure.name}")
     with progress("reading the layers"):
-        found = look(open_checkpoint(model, config=config, heads=heads, family=family), readout)
+        opened = open_checkpoint(model, config=config, heads=heads, family=family)
+        found = look(opened, readout, certify=certify)
     if figure is not None:
         write_file(figure, _drawn(found, figure), force=force)
     if html is not None:

@@ -80,7 +80,8 @@ STATEMENTS = (
         "stream-one",
         "the direction 1 of the stream",
         "Where all that reads the stream subtracts its mean, everything that is written to it may "
-        "get a multiple of 1.",
+        "get a multiple of 1. Shared layers that first read a map's output x may read "
+        "x + a 1 gᵀ(x − β) with g = 1/γ of their last norm, which is the identity on its outputs.",
     ),
     _theorem(
         "stream-rotation",

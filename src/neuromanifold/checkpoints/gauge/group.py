@@ -68,6 +68,8 @@ def _unmet_norms(block: Block) -> list[str]:
         found.append("a norm after the tables and norms before the layers")
     if post and (block.head.kind == "tied" or not block.embed_norm or block.mlp is None):
         found.append("norms after the sum with a tied head, or without embedding norm or MLP")
+    if block.embed_width is not None and not (block.shared and block.layers > 1):
+        found.append("a map after the tables whose output is read once")
     if block.shared and not post:
         found.append("shared layers with norms before them")
     if post and norm.shift and not _all_biases(block):

@@ -140,6 +140,38 @@ def _table_rotation_act(block: Block, parameters: Mapping[str, Any], weights: Te
     return moved
 
 
+def shears(block: Block) -> bool:
+    """Whether shared layers read a map's output first, and then that of their own last norm."""
+    again = block.shared and block.layers > 1 and block.placement == "post"
+    return again and block.centred and block.embed_width is not None
+
+
+def _shear_shapes(block: Block, readout: Readout) -> Shapes:
+    return {"shear": ()} if shears(block) else {}
+
+
+def shear(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+    """X → x + a 1 gᵀ(x − β) for what shared layers read, g = 1/γ of their last norm (stream-one).
+
+    It is the identity on that norm's outputs; the map's change is along 1, which the residual's
+    norm does not see, and the readers take it back: W → W − c (W 1) gᵀ with c = a/(1 + a gᵀ1).
+    """
+    moved, a = dict(weights), parameters["shear"]
+    g = 1 / gain(block, weights, "layers.0.mlp_norm")
+    beta = weights.get("layers.0.mlp_norm_shift", jnp.zeros_like(g))
+    if "embed_map" in weights:
+        moved["embed_map"] = weights["embed_map"] + a * (g @ jnp.asarray(weights["embed_map"]))
+        moved["embed_map_bias"] = weights["embed_map_bias"] + a * (
+            g @ (weights["embed_map_bias"] - beta)
+        )
+    for reader in ("query", "key", "value"):
+        name = f"layers.0.{reader}"
+        change = a / (1 + a * g.sum()) * jnp.asarray(weights[name]).sum(axis=-1)
+        moved[name] = weights[name] - change[..., None] * g
+        moved[f"{name}_bias"] = weights[f"{name}_bias"] + change * (g @ beta)
+    return moved
+
+
 def _scaled(weights: Tensors, names: Any, factor: Any) -> Tensors:
     return {name: weights[name] * factor for name in names if name in weights}
 
@@ -319,6 +351,7 @@ PARTS = (
         _table_rotation_shapes,
         _table_rotation_act,
     ),
+    GaugePart("shear", "stream-one", "1", _shear_shapes, shear),
     GaugePart("tables", "tables", "(k − 1)(d − ρ)", _exchange_shapes, _exchange_act),
     GaugePart("tied tables", "tables", "d, or 1", _tied_shapes, _tied_act),
     GaugePart("parallel biases", "parallel-biases", "d − ρ", _parallel_shapes, _parallel_act),
