@@ -48,6 +48,10 @@ class PartFamily(Family):
         """The number of its parameters."""
         return self.part.dimension(self.block, self.readout)
 
+    def moves(self, tensor: str) -> bool:
+        """It may be any."""
+        return True
+
     def identity(self) -> Element:
         """Zero for every parameter."""
         shapes = self.part.shapes(self.block, self.readout)
