@@ -17,7 +17,7 @@ every_network = pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
 def test_acting_twice_is_acting_with_the_product(architecture):
     weights = conditioned_weights(architecture, 0)
     generator = np.random.default_rng(0)
-    g, h = (GroupElement.random(architecture, generator) for _ in range(2))
+    g, h = (GroupElement.random(architecture, generator, mixed=True) for _ in range(2))
     twice = g.act(h.act(weights)).flatten()
     once = g.compose(h).act(weights).flatten()
     assert np.linalg.norm(twice - once) <= 1e-11 * np.linalg.norm(twice)
@@ -25,7 +25,7 @@ def test_acting_twice_is_acting_with_the_product(architecture):
 
 @every_network
 def test_a_saved_element_is_read_back_as_it_was(architecture, tmp_path):
-    g = GroupElement.random(architecture, np.random.default_rng(1))
+    g = GroupElement.random(architecture, np.random.default_rng(1), mixed=True)
     g.save(tmp_path / "g.safetensors")
     back = GroupElement.load(tmp_path / "g.safetensors")
     assert back.architecture == architecture

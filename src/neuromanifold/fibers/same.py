@@ -250,6 +250,8 @@ def _decide(
     telling = compared.bounds <= UNDECIDED_FACTOR * LARGEST_TOLERANCE * compared.sizes
     if found is not None and evidence.near and (bool(telling.any()) or evidence.compared):
         statement = "eq-9" if first.architecture.depth > 1 else "lemma-3.1"
+        if found.element.mixes_heads:
+            statement = "head-mixing"
         return "same", "a symmetry carries one to the other", statement
     if evidence.equal is not None:
         return "same", evidence.equal.text, evidence.equal.statement

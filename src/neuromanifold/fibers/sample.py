@@ -77,7 +77,8 @@ def sample_fiber(
     ]
     points = []
     for _ in range(count):
-        point = named(GroupElement.random(architecture, generator, condition).act(W))
+        element = GroupElement.random(architecture, generator, condition, mixed=True)
+        point = named(element.act(W))
         for family in others:
             point = family.act(family.random(generator, condition), point)
         points.append(Weights.from_named(architecture, point))

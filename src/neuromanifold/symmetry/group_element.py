@@ -1,17 +1,19 @@
 """`GroupElement`: one element of every family at once, and the group they form.
 
-The element (C, D, B, λ, σ) of key-query C, value-output D, inter-layer B, scaling λ and head
-permutation σ acts as
+The element (C, D, B, λ, σ, g) of key-query C, value-output D, inter-layer B, scaling λ, head
+permutation σ and head mixing g acts as
 
-    C · D · λ · B · σ,    σ first.
+    C · D · λ · B · σ · g,    g first.
 
-All but σ commute with each other. Since σ puts head σ(h) at place h, σ C = C[σ] σ, where C[σ]
-holds C_σ(h) at place h; so the product of two elements is, family by family,
+All but σ and g commute with each other. Since σ puts head σ(h) at place h, σ C = C[σ] σ, where C[σ]
+holds C_σ(h) at place h; and g commutes with changes of basis, and acts on heads by matrices, as do
+λ and σ together, by m = diag(λ) P_σ. So the product of two elements is, family by family,
 
-    (C, D, B, λ, σ) (C', D', B', λ', σ') = (C C'[σ], D D'[σ], B B', λ λ'[σ], σ σ').
+    (C, D, B, λ, σ, g) (C', D', B', λ', σ', g')
+        = (C C'[σ], D D'[σ], B B', λ λ'[σ], σ σ', m'^{-1} g m' g').
 
-Head mixing is left out: it acts on the products A and V, not on their factors, and where the ranks
-bind it is no group (head-mixing).
+Head mixing is a part where it commutes with changes of basis: a = d, and v = d' where values are
+factored (head-mixing; `HeadMixing.composes`).
 """
 
 from dataclasses import dataclass, field
@@ -28,8 +30,9 @@ from neuromanifold.networks.family import Element, Family
 from neuromanifold.networks.weights import Weights
 from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.families import families_of
+from neuromanifold.symmetry.head_mixing import HeadMixing
 
-PARTS = ("head_permutation", "inter_layer", "scaling", "value_output", "key_query")
+PARTS = ("head_mixing", "head_permutation", "inter_layer", "scaling", "value_output", "key_query")
 """The families in the order in which they act."""
 
 _PER_HEAD = ("scaling", "value_output", "key_query")
@@ -42,6 +45,7 @@ class GroupElement:
 
     Attributes:
         architecture: the network whose weights it acts on.
+        head_mixing: g for each layer, shape (H, H).
         head_permutation: σ for each layer, shape (H,).
         inter_layer: C_1, …, C_{l-1}, between layers.
         scaling: λ for each layer, shape (H,).
@@ -50,6 +54,7 @@ class GroupElement:
     """
 
     architecture: Architecture
+    head_mixing: Element = field(default=())
     head_permutation: Element = field(default=())
     inter_layer: Element = field(default=())
     scaling: Element = field(default=())
@@ -66,16 +71,24 @@ class GroupElement:
 
     @classmethod
     def random(
-        cls, architecture: Architecture, generator: np.random.Generator, condition: float = 10.0
+        cls,
+        architecture: Architecture,
+        generator: np.random.Generator,
+        condition: float = 10.0,
+        *,
+        mixed: bool = False,
     ) -> "GroupElement":
-        """A random element whose matrices have condition number at most `condition`."""
-        return cls(
-            architecture,
-            **{
-                name: family.random(generator, condition)
-                for name, family in parts_of(architecture).items()
-            },
-        )
+        """A random element whose matrices have condition number at most `condition`.
+
+        Heads are mixed with `mixed` only: a normal form does not see through it.
+        """
+        parts = {
+            name: family.random(generator, condition)
+            if mixed or name != "head_mixing"
+            else family.identity()
+            for name, family in parts_of(architecture).items()
+        }
+        return cls(architecture, **parts)
 
     def act(self, weights: Weights) -> Weights:
         """The weights moved by this element; their function stays."""
@@ -95,8 +108,25 @@ class GroupElement:
                 h = tuple(
                     part[order] for part, order in zip(h, self.head_permutation, strict=False)
                 )
-            parts[name] = family.compose(g, h) if g else ()
+            if name == "head_mixing":
+                g = second._brought_before(g)
+            parts[name] = family.compose(g, h) if g and h else g or h
         return GroupElement(self.architecture, **parts)
+
+    def _brought_before(self, mixing: Element) -> Element:
+        """m^{-1} g m for every layer: what g does after this element, done before it."""
+        moved = []
+        for i, g in enumerate(mixing):
+            m = np.eye(len(g))
+            m = m[self.head_permutation[i]] if self.head_permutation else m
+            m = self.scaling[i][:, None] * m if self.scaling else m
+            moved.append(np.linalg.solve(m, g @ m))
+        return tuple(moved)
+
+    @property
+    def mixes_heads(self) -> bool:
+        """Whether the part of head mixing is not the identity."""
+        return not all(np.array_equal(g, np.eye(len(g))) for g in self.head_mixing)
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -107,7 +137,7 @@ class GroupElement:
     @property
     def condition(self) -> float:
         """The largest condition number among the matrices."""
-        matrices = (*self.inter_layer, *self.value_output, *self.key_query)
+        matrices = (*self.head_mixing, *self.inter_layer, *self.value_output, *self.key_query)
         return max((float(np.linalg.cond(part).max()) for part in matrices), default=1.0)
 
     def component(self) -> tuple[str, ...]:
@@ -125,6 +155,9 @@ class GroupElement:
                 for h, factor in enumerate(factors)
                 if factor < 0
             ]
+        for i, g in enumerate(self.head_mixing):
+            if np.linalg.det(g) < 0:
+                reasons.append(f"the mixing of the heads of layer {i} has determinant < 0")
         for i, C in enumerate(self.inter_layer):
             if np.linalg.det(C) < 0:
                 reasons.append(f"the matrix between layers {i} and {i + 1} has determinant < 0")
@@ -169,6 +202,9 @@ class GroupElement:
         wanted = cls.identity(architecture)
         for name in PARTS:
             shapes = [part.shape for part in getattr(wanted, name)]
+            if name == "head_mixing" and not any(key.startswith(name) for key in tensors):
+                parts[name] = wanted.head_mixing  # files of elements that mix no heads
+                continue
             found = [tensors.pop(f"{name}.{i}", np.empty(0)) for i in range(len(shapes))]
             if [part.shape for part in found] != shapes:
                 raise FileFormatError(
@@ -186,5 +222,6 @@ def parts_of(architecture: Architecture) -> dict[str, Family]:
     found = {
         family.name.replace("-", "_").replace(" ", "_"): family
         for family in families_of(attention_network(architecture))
+        if not isinstance(family, HeadMixing) or family.composes
     }
     return {name: found[name] for name in PARTS if name in found}

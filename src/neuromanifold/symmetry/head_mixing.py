@@ -13,6 +13,15 @@ matrices of rank ≤ a for every h: with the columns of N, M a basis of the kern
 
 The inner skip adds Σ_h V_h X, so there also Σ_h ξ_kh = 0 for every k. The diagonal ξ are the
 scalings.
+
+On the weights. For a = d keys are square, and Q_h' = K_h^{-T} A_h' is the only query that gives
+A_h' with the same key: so mixing commutes with all changes of basis, and it is a part of a
+`GroupElement`. For a > d the queries of A_h' form an affine space of dimension (a − d) d, and no
+choice of one in it will do for all: the one closest to Q_h, taken here, is not carried along by
+K ↦ C K, Q ↦ C^{-T} Q unless C is orthogonal; Q_h A_h^{-1} A_h', the only one that is, needs A_h to
+be invertible, and g may make it singular, after which g^{-1} does not lead back. There mixing acts
+as a group by itself and composes with the other families by acting alone. The same holds for
+O_h V_h, where v = d' makes O_h square.
 """
 
 from dataclasses import dataclass
@@ -56,6 +65,15 @@ class HeadMixing(Family):
         )
 
     @property
+    def composes(self) -> bool:
+        """Whether it commutes with changes of basis: the factors that stay are square."""
+        return all(
+            layer["query"][1] == layer["query"][2]
+            and ("output" not in layer or layer["output"][2] == layer["output"][1])
+            for layer in self.architecture.shapes
+        )
+
+    @property
     def dimension(self) -> int:
         """Per layer: the unknowns H² less the conditions, and at least the H scalings.
 
@@ -90,13 +108,21 @@ class HeadMixing(Family):
         H, depth = self.architecture.heads, self.architecture.depth
         if not self.keeps_sum:
             return tuple(random_invertible(H, generator, condition) for _ in range(depth))
-        B = np.linalg.qr(np.column_stack([np.ones(H), np.eye(H)[:, 1:]]))[0]
+        B = ones_first(H)
         elements = []
         for _ in range(depth):
             block = np.eye(H)
             block[1:, 1:] = random_invertible(H - 1, generator, condition)
             elements.append(B @ block @ B.T)
         return tuple(elements)
+
+    def nearest(
+        self, forms: Float[np.ndarray, "h m n"], new_forms: Float[np.ndarray, "h m n"]
+    ) -> Float[np.ndarray, "h h"]:
+        """G with A_h' = Σ_k g_hk A_k in the sense of least squares, in the subgroup that acts."""
+        H = len(forms)
+        g = np.linalg.lstsq(forms.reshape(H, -1).T, new_forms.reshape(H, -1).T)[0].T
+        return g + (1 - g.sum(axis=1, keepdims=True)) / H if self.keeps_sum else g
 
     def compose(self, first: Element, second: Element) -> Element:
         """The matrix products."""
@@ -139,6 +165,11 @@ class HeadMixing(Family):
                 f"head mixing acts as a whole group only for ranks a ≥ d and free value maps; for "
                 f"{self.architecture.name} only its generators are known"
             )
+
+
+def ones_first(n: int) -> Matrix:
+    """An orthonormal basis, in columns, whose first vector is along the vector of ones."""
+    return np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0]
 
 
 def _layer(weights: Tensors, i: int) -> Layer:

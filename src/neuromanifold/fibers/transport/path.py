@@ -5,7 +5,9 @@ decomposition). R = exp(S) with S skew-symmetric, and P = exp(T) with T symmetri
 
     C(s) = exp(s S) exp(s T),    0 ≤ s ≤ 1,
 
-leads from 1 to C, and its condition number never exceeds that of C.
+leads from 1 to C, and its condition number never exceeds that of C. A mixing of heads that fixes
+the vector of ones, as it must with the inner skip, is [[1, r], [0, R]] in a basis that begins with
+that vector: its path is [[1, s r], [0, R(s)]].
 """
 
 import numpy as np
@@ -13,7 +15,9 @@ import scipy.linalg
 from jaxtyping import Float
 
 from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.traits import adds_values
 from neuromanifold.symmetry.group_element import GroupElement
+from neuromanifold.symmetry.head_mixing import ones_first
 
 Square = Float[np.ndarray, "n n"]
 
@@ -30,15 +34,32 @@ def path_to(element: GroupElement, steps: int) -> list[GroupElement]:
         name: [_stack_path(part, times) for part in getattr(element, name)]
         for name in ("inter_layer", "value_output", "key_query")
     }
+    fixes_ones = adds_values(element.architecture)
+    mixing = [_mixing_path(g, times, fixes_ones=fixes_ones) for g in element.head_mixing]
     return [
         GroupElement(
             element.architecture,
+            head_mixing=tuple(path[k] for path in mixing),
             head_permutation=element.head_permutation,
             scaling=tuple(factor**s for factor in element.scaling),
             **{name: tuple(path[k] for path in paths) for name, paths in parts.items()},
         )
         for k, s in enumerate(times)
     ]
+
+
+def _mixing_path(
+    g: Square, times: Float[np.ndarray, " k"], *, fixes_ones: bool
+) -> Float[np.ndarray, "k n n"]:
+    """The path of a mixing, through mixings that fix the vector of ones if it must."""
+    if not fixes_ones:
+        return matrix_path(g, times)
+    basis = ones_first(len(g))
+    block = basis.T @ g @ basis
+    path = np.stack([np.eye(len(g))] * len(times))
+    path[:, 0, 1:] = times[:, None] * block[0, 1:]
+    path[:, 1:, 1:] = matrix_path(block[1:, 1:], times)
+    return basis @ path @ basis.T
 
 
 def matrix_path(C: Square, times: Float[np.ndarray, " k"]) -> Float[np.ndarray, "k n n"]:

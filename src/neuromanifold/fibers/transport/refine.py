@@ -2,7 +2,7 @@
 
 Near W' = g·W the action of 1 + ξ is linear in ξ, with the generators of the families at g·W as its
 derivative. The ξ that moves g·W closest to W', every tensor measured relative to its size, is a
-linear least-squares problem whose columns are those generators.
+linear least-squares problem whose columns are those generators. Mixed heads stay as they are mixed.
 """
 
 import numpy as np
@@ -40,7 +40,8 @@ def refine(element: GroupElement, weights: Weights, wanted: Weights) -> GroupEle
     matrix = np.concatenate(columns).T * scales[:, None]
     side = (wanted.flatten() - moved.flatten()) * scales
     step = np.linalg.lstsq(matrix, side)[0]
-    parts = {"head_permutation": _unmoved(element)}
+    identity = GroupElement.identity(element.architecture)
+    parts = {"head_permutation": identity.head_permutation, "head_mixing": identity.head_mixing}
     start = 0
     for name in blocks:
         parts[name], start = _near_identity(getattr(element, name), step, start)
@@ -55,7 +56,3 @@ def _near_identity(part: Element, step: Float[np.ndarray, " n"], start: int) -> 
         moved.append(xi + (1.0 if array.ndim == 1 else np.eye(array.shape[-1])))
         start += array.size
     return tuple(moved), start
-
-
-def _unmoved(element: GroupElement) -> Element:
-    return tuple(np.arange(len(order)) for order in element.head_permutation)

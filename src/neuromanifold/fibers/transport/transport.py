@@ -14,11 +14,15 @@ both weights (B = 1 at the input). Then
 3. with σ, λ and all C_i undone, the remaining factors C of keys and queries, and of values and
    outputs, are those of lemma-3.1.
 
+Where heads mix (head-mixing) and no order of them will do, or none that a path leads to, the first
+weights' heads are mixed before: A_h' = Σ_k g_hk A_k is linear in g.
+
 No matrix is inverted: C_i comes from a singular value decomposition of B_i alone. The steps of
 `refine` then take away what ill-conditioned weights have made of rounding errors.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -35,14 +39,17 @@ from neuromanifold.fibers.transport.matching import match_heads, scale_factor
 from neuromanifold.fibers.transport.refine import refine
 from neuromanifold.fibers.transport.wide import Alignment, complete_interfaces
 from neuromanifold.networks.family import Element
-from neuromanifold.networks.traits import adds_input, trades_scale
+from neuromanifold.networks.traits import adds_input, adds_values, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
+from neuromanifold.symmetry.attention import named
 from neuromanifold.symmetry.group_element import GroupElement, parts_of
+from neuromanifold.symmetry.head_mixing import HeadMixing
 
 Reach = Float[np.ndarray, "d r"]
 
 _STORED, _COMPUTED = 4.0, 16.0
 _ROUNDING = 1e-14
+_MIXED = 2.0**-40  # what is lost where a matrix of keys is inverted
 _STEPS = 30
 LARGEST_TOLERANCE = 2.0**-16
 """A residual above this is not rounding, whatever the condition of the element."""
@@ -114,17 +121,66 @@ def transport(first: Weights, second: Weights, *, unit: float | None = None) -> 
     unit = unit_roundoff(first, second) if unit is None else unit
     W, W_new = in_float64(first), in_float64(second)
     with np.errstate(all="ignore"):  # what overflows is found by the residual
-        try:
-            element, choices = _element_between(W, W_new)
-            element, residual = _refined(element, W, W_new)
-        except np.linalg.LinAlgError:
-            element, choices = GroupElement.identity(W.architecture), ()
-            residual = _residual(W, W_new)
-        computed = _COMPUTED * float(np.finfo(np.float64).eps) * element.condition
+        best = _measured(_ordered_heads, W, W_new, unit)
+        if "head_mixing" in parts_of(W.architecture) and (
+            not best.found or best.element.component()
+        ):
+            mixed = _measured(_mixed_heads, W, W_new, unit)
+            best = mixed if mixed.found else best
+    return best
+
+
+def _measured(
+    search: Callable[[Weights, Weights], tuple[GroupElement, tuple[str, ...]]],
+    W: Weights,
+    W_new: Weights,
+    unit: float,
+) -> Transport:
+    """The element that a search finds, refined, with its residual."""
+    try:
+        element, choices = search(W, W_new)
+        element, residual = _refined(element, W, W_new)
+    except np.linalg.LinAlgError:
+        element, choices = GroupElement.identity(W.architecture), ()
+        residual = _residual(W, W_new)
+    computed = _COMPUTED * float(np.finfo(np.float64).eps) * element.condition
     return Transport(element, residual, _STORED * unit + computed, choices)
 
 
-def _element_between(W: Weights, W_new: Weights) -> tuple[GroupElement, tuple[str, ...]]:
+def _mixed_heads(W: Weights, W_new: Weights) -> tuple[GroupElement, tuple[str, ...]]:
+    """The element that first mixes heads, where A_h' = Σ_k g_hk A_k has a solution (head-mixing).
+
+    What is mixed must have the products that g asks for: keys that are singular do not allow it.
+    """
+    architecture = W.architecture
+    mixing = HeadMixing(architecture, adds_values(architecture))
+    B = B_new = np.eye(architecture.widths[0])
+    C: np.ndarray | None = None
+    found: list[np.ndarray] = []
+    choices: list[str] = []
+    layers: list[tuple[np.ndarray, np.ndarray]] = []
+    for i, (layer, layer_new) in enumerate(zip(W.layers, W_new.layers, strict=True)):
+        forms, new_forms = _forms(layer, layer_new, B, B_new, C)
+        g = mixing.nearest(forms, new_forms)
+        rank = numeric_rank(np.linalg.svd(forms.reshape(len(g), -1), compute_uv=False))
+        if rank < len(g):
+            choices.append(f"head mixing of layer {i}: {len(g) * (len(g) - rank)} free parameters")
+        A = np.einsum("hk,kij->hij", g, np.asarray(layer.attention_matrices()))
+        V = np.einsum("kh,kij->hij", np.linalg.inv(g), np.asarray(layer.value_maps()))
+        found.append(g)
+        layers.append((A, V))
+        if not _is_pinned(architecture, i):
+            B, B_new, C = _image(V @ B, np.asarray(layer_new.value_maps()) @ B_new)
+    mixed = Weights.from_named(architecture, mixing.act(tuple(found), named(W)))
+    for layer, (A, V) in zip(mixed.layers, layers, strict=True):
+        for came, wanted in ((layer.attention_matrices(), A), (layer.value_maps(), V)):
+            if not np.linalg.norm(np.asarray(came) - wanted) <= _MIXED * np.linalg.norm(wanted):
+                raise np.linalg.LinAlgError("the factors do not allow the mixing")
+    element, others = _ordered_heads(mixed, W_new)
+    return replace(element, head_mixing=tuple(found)), (*choices, *others)
+
+
+def _ordered_heads(W: Weights, W_new: Weights) -> tuple[GroupElement, tuple[str, ...]]:
     """Steps 1 to 3, and where the element was not unique."""
     alignments = _align(W, W_new)
     interfaces, choices = complete_interfaces(W, W_new, alignments)
@@ -140,21 +196,31 @@ def _align(W: Weights, W_new: Weights) -> list[Alignment]:
     C: np.ndarray | None = None
     alignments = []
     for i, (layer, layer_new) in enumerate(zip(W.layers, W_new.layers, strict=True)):
-        pinned = i == architecture.depth - 1 or adds_input(architecture)
+        pinned = _is_pinned(architecture, i)
         V, V_new = np.asarray(layer.value_maps()) @ B, np.asarray(layer_new.value_maps()) @ B_new
         forms = _forms(layer, layer_new, B, B_new, C)
         order, factors = _heads(forms, (V, V_new) if pinned else None, architecture)
         if pinned:
             alignments.append(Alignment(order, factors, B, B_new, None))
             continue
-        outputs = np.hstack(list(V[order] / factors[:, None, None]))
-        U, S, Wt = np.linalg.svd(outputs, full_matrices=False)
-        r = numeric_rank(S)
-        image, image_new = U[:, :r], np.hstack(list(V_new)) @ Wt[:r].T / S[:r]
-        C = image_new @ image.T if r == len(outputs) else None
+        image, image_new, C = _image(V[order] / factors[:, None, None], V_new)
         alignments.append(Alignment(order, factors, B, B_new, C))
         B, B_new = image, image_new
     return alignments
+
+
+def _is_pinned(architecture: Architecture, i: int) -> bool:
+    """Whether nothing may change the coordinates behind layer i."""
+    return i == architecture.depth - 1 or adds_input(architecture)
+
+
+def _image(V: np.ndarray, V_new: np.ndarray) -> tuple[Reach, Reach, np.ndarray | None]:
+    """Bases B and B' = C B of what the heads put out, and C where they determine it (step 2)."""
+    outputs = np.hstack(list(V))
+    U, S, Wt = np.linalg.svd(outputs, full_matrices=False)
+    r = numeric_rank(S)
+    image, image_new = U[:, :r], np.hstack(list(V_new)) @ Wt[:r].T / S[:r]
+    return image, image_new, image_new @ image.T if r == len(outputs) else None
 
 
 def _forms(
@@ -228,11 +294,8 @@ def _with_factors(
                 for h, match in enumerate(matches)
                 if match.free
             ]
-    complete = GroupElement(
-        element.architecture,
-        head_permutation=element.head_permutation,
-        inter_layer=element.inter_layer,
-        scaling=element.scaling,
+    complete = replace(
+        element,
         value_output=tuple(found["value-output"]),
         key_query=tuple(found["key-query"]),
     )
