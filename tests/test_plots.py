@@ -40,5 +40,5 @@ def test_maps_of_an_atlas_draw_into_the_axes_they_are_given():
     ]
     assert drawn == list(places)
     written = {text.get_text() for text in places[0].texts}
-    here = [r.lower for r in records if r.values()["ranks"] == (1,) and r.values()["heads"] == 1]
+    here = [r.rank for r in records if r.values()["ranks"] == (1,) and r.values()["heads"] == 1]
     assert f"{min(here)}…{max(here)}" in written
