@@ -15,7 +15,7 @@ from neuromanifold.errors import NeuromanifoldError
 
 PRIME = 8388593
 SMALL = Task(Architecture((2, 2), (1,), 2), "logits", 0, PRIME)
-LONG = Task(Architecture((32, 32, 32, 32), (16, 16, 16), 3), "logits", 0, PRIME)
+LONG = Task(Architecture((64, 64, 64, 64), (32, 32, 32), 3), "logits", 0, PRIME)
 WRONG = Task(Architecture((2, 2), (1,), 2), "logits", 0, 15)
 
 
