@@ -44,6 +44,7 @@ _HOME = {
     "classify": "neuromanifold.geometry.classify",
     "plot_ledger": "neuromanifold.plots",
     "plot_spectrum": "neuromanifold.plots",
+    "progress": "neuromanifold.waiting",
     "recover": "neuromanifold.recovery.recover",
     "open_model": "neuromanifold.checkpoints.reading",
     "compare": "neuromanifold.checkpoints.compare",

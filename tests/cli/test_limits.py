@@ -7,7 +7,7 @@ import pytest
 
 from neuromanifold import cost
 from neuromanifold.architecture import Architecture
-from neuromanifold.cli import main, output
+from neuromanifold.cli import main
 from neuromanifold.cli.limits import LimitOptions
 from neuromanifold.errors import ArgumentError
 
@@ -94,22 +94,6 @@ def test_amounts_of_time_and_what_is_none():
     for wrong in ("much", "-1GB", "1e9", "9" * 400, "1 PB", "nan"):
         with pytest.raises(ArgumentError, match="must be an amount"):
             _ = LimitOptions(max_memory=wrong).limits
-
-
-def test_progress_says_what_is_left(capsys, monkeypatch):
-    monkeypatch.setattr(output, "_PATIENCE", 0.05)
-    with output.progress("thinking", 60.0):
-        time.sleep(0.3)
-    lines = capsys.readouterr().err.splitlines()
-    assert 2 <= len(lines) <= 5  # at growing distances
-    assert all(line.startswith("thinking: 0.") for line in lines)
-    assert lines[0].endswith("roughly 59.9 s left")
-    with output.progress("thinking", 0.0):
-        time.sleep(0.1)
-    assert "longer than was expected" in capsys.readouterr().err
-    with output.progress("thinking", 0.0):
-        pass
-    assert capsys.readouterr().err == ""
 
 
 def test_costs_grow_with_every_size():

@@ -65,7 +65,7 @@ PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.par
 )
 def test_the_page_shows_what_happens(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("neuromanifold.cli.output._PATIENCE", 3600.0)  # no progress lines
+    monkeypatch.setattr("neuromanifold.waiting._PATIENCE", 3600.0)  # no progress lines
     names = {}
     for kind, text, line in blocks(page):
         if kind == "pycon":
@@ -88,7 +88,13 @@ def test_every_tutorial_is_run():
             assert any(blocks(page)), f"{page} shows nothing that can be run"
 
 
-def test_every_public_name_has_its_place():
+def test_every_public_name_has_its_place_and_an_example():
     page = (DOCS / "reference" / "public.md").read_text(encoding="utf-8")
-    missing = [name for name in nm.__all__ if f"`nm.{name}`" not in page and name != "__version__"]
+    code = "".join(re.findall(r"^```[a-z]+\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+    missing = [
+        name
+        for name in nm.__all__
+        if name != "__version__"
+        and not (f"`nm.{name}`" in page and re.search(rf"\bnm\.{name}\b", code))
+    ]
     assert missing == [], "add them to docs/reference/public.md, with an example"

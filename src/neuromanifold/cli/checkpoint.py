@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
-from neuromanifold.cli.output import columns, print_json, print_lines, progress
+from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.waiting import progress
 
 if TYPE_CHECKING:
     from neuromanifold.checkpoints.audit import Audit

@@ -7,7 +7,8 @@ from cyclopts import Parameter
 
 from neuromanifold.cli.checkpoint import Config, Family, Heads, Model
 from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
-from neuromanifold.cli.output import columns, print_json, print_lines, progress
+from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.waiting import progress
 
 if TYPE_CHECKING:
     from neuromanifold.checkpoints.compare import Comparison

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.output import progress
 from neuromanifold.cost import Cost, Limits, free_memory, memory_text
 from neuromanifold.errors import ArgumentError
+from neuromanifold.waiting import progress
 
 _MEMORY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _TIME = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86400}

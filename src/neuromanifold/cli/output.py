@@ -1,14 +1,9 @@
-"""How answers reach the terminal: JSON on request, otherwise plain lines; progress on stderr."""
+"""How answers reach the terminal: JSON on request, otherwise plain lines."""
 
 import json
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-
-from neuromanifold.cost import duration_text
 
 
 def print_json(answer: object) -> None:
@@ -58,50 +53,3 @@ def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-@contextmanager
-def progress(doing: str, expected: float | None = None) -> Iterator[None]:
-    """Say on stderr what is being done and how long it will still take, after a few seconds.
-
-    On a terminal one line counts down; elsewhere plain lines come at growing distances. Without an
-    expected time they say only how long it has taken.
-    """
-    over = threading.Event()
-    reporter = threading.Thread(target=_report, args=(doing, expected, over), daemon=True)
-    reporter.start()
-    try:
-        yield
-    finally:
-        over.set()
-        reporter.join()
-
-
-_PATIENCE = 3.0
-"""Seconds after which a command says how far it is."""
-
-
-def _report(doing: str, expected: float | None, over: threading.Event) -> None:
-    started, terminal = time.monotonic(), sys.stderr.isatty()
-    pause, said = _PATIENCE, False
-    while not over.wait(pause):
-        passed = time.monotonic() - started
-        line = f"{doing}: {duration_text(passed)}{_left(expected, passed)}"
-        said = True
-        if terminal:
-            sys.stderr.write(f"\r\x1b[K{line}")
-            pause = 1.0
-        else:
-            sys.stderr.write(f"{line}\n")
-            pause = max(_PATIENCE, passed)
-        sys.stderr.flush()
-    if said and terminal:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
-
-
-def _left(expected: float | None, passed: float) -> str:
-    if expected is None:
-        return ""
-    left = expected - passed
-    return f", roughly {duration_text(left)} left" if left > 1 else ", longer than was expected"

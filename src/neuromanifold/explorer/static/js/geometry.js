@@ -158,7 +158,7 @@ async function drawPlot(place, surface, at, clicked) {
     { type: "scatter3d", mode: "markers", x: [at[0]], y: [at[1]], z: [at[2]], marker: { size: 8, color: colour("positive"), line: { color: colour("ink"), width: 2 } }, hovertemplate: "the point<extra></extra>" },
   ];
   const axis = (n) => ({ title: { text: surface.coordinates[n] }, range: surface.box[n], color: colour("muted"), gridcolor: colour("line"), backgroundcolor: "rgba(0,0,0,0)" });
-  const layout = () => ({ margin: { l: 0, r: 0, t: 0, b: 0 }, paper_bgcolor: "rgba(0,0,0,0)", showlegend: false, scene: { xaxis: axis(0), yaxis: axis(1), zaxis: axis(2), aspectmode: "cube", camera: { eye: { x: 1.36, y: -1.41, z: 0.7 } } } });
+  const layout = () => ({ margin: { l: 0, r: 0, t: 0, b: 0 }, paper_bgcolor: "rgba(0,0,0,0)", showlegend: false, scene: { xaxis: axis(0), yaxis: axis(1), zaxis: axis(2), aspectmode: "cube", camera: { eye: { x: 1.6, y: -1.65, z: 0.82 } } } });
   await Plotly.newPlot(place, traces(), layout(), { displayModeBar: false, responsive: true });
   place.on("plotly_click", ({ points: [hit] }) => { if (hit.data.type === "mesh3d") clicked(nearest(surface, [hit.x, hit.y, hit.z])); });
   window.addEventListener("themechange", () => { if (place.isConnected) Plotly.react(place, traces(), layout()); });
