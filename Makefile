@@ -53,8 +53,8 @@ test-browser: $(BROWSER)  ## the explorer in a real Chromium, with accessibility
 	  echo "install Chromium (apt-get install chromium), or set CHROMIUM to its path" >&2; exit 2; }
 	$(BIN)/python -m pytest tests/browser
 
-screenshots: $(BROWSER)  ## the same, and pictures of every view for the documentation
-	$(BIN)/python -m pytest tests/browser --screenshots docs/_static
+screenshots: $(BROWSER)  ## pictures of every view for the documentation
+	$(BIN)/python -m pytest tests/browser -k light --screenshots docs/_static
 
 docs: $(STAMP)  ## build the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html

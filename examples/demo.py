@@ -54,32 +54,29 @@ def main(folder):
     small = nm.Architecture(widths=(4, 2, 3), ranks=(2, 2), tokens=3, attention="softmax")
     weights = nm.random_weights(small, seed=0)
     moved = nm.sample_fiber(weights, 1, seed=1).points[0]
-    results = {
-        "A small network: where do its parameters go?": nm.explain(small),
-        "A decoder block, with two kinds of bases named": nm.explain(block_network(None)),
-        "The same, with the scalings of gated neurons named too": nm.explain(
-            block_network(nm.Monomial(NEURONS, scale="nonzero"))
-        ),
-        "Two weights that look different": nm.same_function(weights, moved),
+    named = block_network(nm.Monomial(NEURONS, scale="nonzero"))
+    ledgers = {
+        "A small network: where do its parameters go?": small.network,
+        "A decoder block, with two kinds of bases named": block_network(None),
+        "The same, with the scalings of gated neurons named too": named,
     }
+    results = {title: nm.explain(network) for title, network in ledgers.items()}
+    results["Two weights that look different"] = nm.same_function(weights, moved)
     for title, result in results.items():
         sys.stdout.write(f"\n{title}\n  {result}\n")
-    page = write_page(results, Path(folder))
+    page = write_page(results, ledgers, Path(folder))
     seconds = time.perf_counter() - started
     sys.stdout.write(f"\nWritten to {page.resolve()} in {seconds:.0f} s; open it in a browser.\n")
 
 
-def write_page(results, folder):
-    """One page with every result as a notebook shows it, and the ledgers drawn."""
+def write_page(results, drawn, folder):
+    """One page with every result as a notebook shows it, each network with its diagram."""
     folder.mkdir(exist_ok=True)
-    sections = []
-    for number, (title, result) in enumerate(results.items()):
-        picture = ""
-        if hasattr(result, "lines"):
-            name = f"ledger-{number}.png"
-            nm.plot_ledger(result).figure.savefig(folder / name, dpi=130)
-            picture = f"<p><img src='{name}' alt='ledger' style='max-width:100%'></p>"
-        sections.append(f"<h2>{html.escape(title)}</h2>{result._repr_html_()}{picture}")
+    sections = [
+        f"<h2>{html.escape(title)}</h2>{result._repr_html_()}"
+        f"{drawn[title].diagram.svg() if title in drawn else ''}"
+        for title, result in results.items()
+    ]
     page = folder / "index.html"
     page.write_text(
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>neuromanifold</title>"

@@ -35,7 +35,12 @@ class Notebook:
     def __init__(self, monkeypatch):
         self.shown = []
         cell = SimpleNamespace(update=self.shown.append)
-        module = SimpleNamespace(HTML=str, display=lambda what, **_: (self.shown.append(what), cell)[1])
+
+        def display(what, **_):
+            self.shown.append(what)
+            return cell
+
+        module = SimpleNamespace(HTML=str, display=display)
         kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None), display=module)
         monkeypatch.setitem(sys.modules, "IPython", kernel)
         monkeypatch.setitem(sys.modules, "IPython.display", module)
