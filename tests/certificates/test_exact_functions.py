@@ -69,7 +69,7 @@ def test_symmetries_of_a_user_close_the_gap_and_are_named_as_given():
         return w[0] * w[1] * X
 
     shapes = ((values(), values()), values())
-    assert certify_function(product, *shapes).verdict == "bounds"
+    assert certify_function(product, *shapes).verdict == "probable"
     certificate = certify_function(product, *shapes, symmetries=[scale])
     assert (certificate.lower, certificate.upper) == (1, 1)
     assert certificate.verdict == "exact given symmetries"
@@ -139,7 +139,7 @@ def straight_through(w, X):
 )
 def test_traps_do_not_become_exact(f, dimension):
     certificate = certify_function(f, values(2), values(2))
-    assert certificate.verdict == "bounds"
+    assert certificate.verdict == ("bounds" if dimension is None else "probable")
     assert certificate.lower == (dimension or 0)
     again = nm.verify(certificate, nm.network(f, values(2), values(2)))
     assert again.agrees, str(again)

@@ -11,15 +11,17 @@ from neuromanifold.algebra.modular import Obligation
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.decode import decoded
 from neuromanifold.certificates.jacobian import Readings
+from neuromanifold.certificates.probable import Probable
 from neuromanifold.certificates.symmetry_bound import FamilyRank
 from neuromanifold.display import Displayed
 from neuromanifold.errors import FileFormatError
 from neuromanifold.files import read_json_file, write_file
 
 FORMAT = "neuromanifold certificate"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
-Verdict = Literal["exact", "exact given symmetries", "bounds"]
+Verdict = Literal["exact", "exact given symmetries", "probable", "bounds"]
+Reading = Literal["residues", "balls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ class Certificate(Displayed):
         obligations: what has to be shown for formal elements, with the ranks that show it.
         user_symmetries: whether the upper bound rests on symmetries or a bound of the user.
         readings: how constants of the function were read.
+        probable: the same rank at further points, where the bounds do not meet; else None.
+        reading: what the program was evaluated in: residues mod p, or balls of real numbers, where
+            p serves the symmetries alone.
         versions: of this package, JAX and NumPy.
         seconds: how long it took.
     """
@@ -78,6 +83,8 @@ class Certificate(Displayed):
     obligations: tuple[Obligation, ...]
     user_symmetries: bool
     readings: Readings
+    probable: Probable | None
+    reading: Reading
     versions: dict[str, str]
     seconds: float
 
@@ -99,9 +106,9 @@ class Certificate(Displayed):
 
     @property
     def verdict(self) -> Verdict:
-        """`exact` when the bounds meet and both are proved."""
+        """`exact` when the bounds meet and both are proved; `probable` by further points."""
         if self.rank != self.upper or not self.lower_is_proved:
-            return "bounds"
+            return "bounds" if self.probable is None else "probable"
         return "exact given symmetries" if self.user_symmetries else "exact"
 
     @property
@@ -120,6 +127,8 @@ class Certificate(Displayed):
     def __str__(self) -> str:
         kind = "dimension" if self.weights is None else "local dimension at the given weights"
         how = f"prime {self.prime}, seed {self.seed}, {self.inputs} inputs"
+        if self.reading == "balls":
+            how = f"in balls, seed {self.seed}, {self.inputs} inputs"
         if not self.lower_is_proved:
             unmet = "; ".join(
                 f"{o.name}: rank {o.rank} of {o.columns}" for o in self.obligations if not o.met
@@ -129,10 +138,15 @@ class Certificate(Displayed):
                 f"{self.rank}, which proves nothing, because what stands for formal functions was "
                 f"not shown to be independent ({unmet}; {how})."
             )
+        if self.verdict == "probable":
+            return (
+                f"{self.subject}: the {kind} is {self.rank} ({self.probable}); it is proved to be "
+                f"at least {self.lower} and at most {self.upper} ({how}).{self._read}"
+            )
         if self.verdict == "bounds":
-            surer = (
-                "" if self.weights is None else " A second prime makes the rank all but certain."
-            ) + self._read
+            local = self.weights is not None and self.reading == "residues"
+            surer = " A second prime makes the rank all but certain." if local else ""
+            surer += self._read
             return (
                 f"{self.subject}: the {kind} is at least {self.lower} and at most {self.upper}; "
                 f"{self.unexplained} of the kernel's dimensions are unexplained ({how}).{surer}"

@@ -14,22 +14,26 @@ import jax
 import numpy as np
 
 from neuromanifold import __version__
+from neuromanifold.algebra.modular import Obligation
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.certificates.certificate import Certificate, Function
+from neuromanifold.certificates.ball_rank import ball_rank
+from neuromanifold.certificates.certificate import Certificate, Function, Reading
 from neuromanifold.certificates.jacobian import (
     GivenWeights,
     JacobianRank,
     Point,
+    Readings,
     at_a_point,
     jacobian_rank,
 )
+from neuromanifold.certificates.probable import Probable, probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
     KernelVectors,
     known_kernel,
 )
-from neuromanifold.errors import ArgumentError, DiagramError
+from neuromanifold.errors import ArgumentError, DiagramError, NotCoveredError
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import network
 from neuromanifold.symmetry.one_parameter import Action
@@ -46,6 +50,7 @@ def certify(
     weights: Any = None,
     readout: Readout = "logits",
     inputs: int | None = None,
+    reading: Reading = "residues",
 ) -> Certificate:
     """Prove bounds for the dimension of a network's functions, at generic or at given weights.
 
@@ -61,10 +66,14 @@ def certify(
         weights: take the rank here instead of at random weights.
         readout: what is looked at of an architecture's output (readouts).
         inputs: use exactly so many inputs; by default as many as the upper bound calls for.
+        reading: `balls` proves the rank at given weights in ball arithmetic, for anything analytic
+            and without obligations.
     """
     started = time.perf_counter()
     field = certificate_field(prime, inputs)
     net = network(subject, readout=readout)
+    if reading == "balls":
+        return _certify_in_balls(net, weights, field, seed, inputs)
     given = None if weights is None else given_weights(net, weights)
 
     def compute(point: Point) -> Certificate:
@@ -74,38 +83,92 @@ def certify(
             net, point, upper, kernel.checks.vectors, inputs, without=kernel.pivots
         )
         _check_kernel(net, found, kernel.checks)
+        shown = point.obligations(net, found.batch)
         if found.rank == 0 and net.architecture is None:
             raise ArgumentError(
                 f"the output of {net.name} depends on none of its weights; "
                 "give the weights as the first argument"
             )
         return Certificate(
-            architecture=net.architecture,
-            function=None if net.architecture else Function(net.name, net.fingerprint),
-            readout=net.readout,
-            weights=None if weights is None else weights_hash(net, weights),
-            prime=point.field.modulus,
-            seed=point.seed,
             attempt=point.attempt,
             inputs=found.inputs,
-            parameters=net.parameters,
             rank=max(0, found.rank - len(net.constants)),
             upper=upper,
             upper_source=source,
             symmetries=kernel.families,
             kernel_checks=found.kernel_checks,
-            obligations=point.obligations(net, found.batch),
+            obligations=shown,
             user_symmetries=not net.is_built_in and upper < net.parameters,
             readings=found.readings,
-            versions={
-                "neuromanifold": __version__,
-                "jax": jax.__version__,
-                "numpy": np.__version__,
-            },
-            seconds=time.perf_counter() - started,
+            probable=further_points(net, point, found.rank, found.inputs, upper, shown),
+            reading="residues",
+            **_named(net, weights, field, seed, started),
         )
 
     return at_a_point(net, field, seed, compute, given)
+
+
+def _named(
+    net: Network, weights: Any, field: PrimeField, seed: int, started: float
+) -> dict[str, Any]:
+    """What every certificate says about its subject and its making."""
+    return {
+        "architecture": net.architecture,
+        "function": None if net.architecture else Function(net.name, net.fingerprint),
+        "readout": net.readout,
+        "weights": None if weights is None else weights_hash(net, weights),
+        "prime": field.modulus,
+        "seed": seed,
+        "parameters": net.parameters,
+        "versions": {
+            "neuromanifold": __version__,
+            "jax": jax.__version__,
+            "numpy": np.__version__,
+        },
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def _certify_in_balls(
+    net: Network, weights: Any, field: PrimeField, seed: int, inputs: int | None
+) -> Certificate:
+    """The certificate at given weights with a rank that is proved in balls."""
+    started = time.perf_counter()
+    if weights is None:
+        raise ArgumentError("balls prove ranks at given weights: give weights=")
+    if net.constants:
+        raise NotCoveredError(
+            f"{net.name} looks at a map up to a factor, which is not covered in balls; take "
+            "reading='residues'"
+        )
+    upper, source, symmetries = ball_bound(net, weights, field, seed)
+    found = ball_rank(net, net.values(weights), upper, seed, inputs)
+    return Certificate(
+        attempt=0,
+        inputs=found.inputs,
+        rank=found.rank,
+        upper=upper,
+        upper_source=source,
+        symmetries=symmetries,
+        kernel_checks=0,
+        obligations=(),
+        user_symmetries=False,
+        readings=Readings(),
+        probable=None,
+        reading="balls",
+        **_named(net, weights, field, seed, started),
+    )
+
+
+def ball_bound(
+    net: Network, weights: Any, field: PrimeField, seed: int
+) -> tuple[int, str, tuple[FamilyRank, ...]]:
+    """The upper bound at given weights; symmetries of a user are not checked in balls, nor used."""
+    if not net.is_built_in:
+        return net.parameters, "parameters", ()
+    at = net.assemble(given_weights(net, weights)(field))
+    symmetries = known_kernel(net, at, field, seed).families
+    return *upper_bound(net, symmetries), symmetries
 
 
 def certify_function(
@@ -145,6 +208,19 @@ def upper_bound(net: Network, symmetries: tuple[FamilyRank, ...]) -> tuple[int, 
     if net.bound is not None and net.bound.value <= from_symmetries:
         return net.bound.value, net.bound.name
     return from_symmetries, "symmetries" if symmetries else "parameters"
+
+
+def further_points(
+    net: Network,
+    point: Point,
+    rank: int,
+    inputs: int,
+    upper: int,
+    shown: tuple[Obligation, ...],
+) -> Probable | None:
+    """Further points for a user's function whose bounds do not meet, once its rank is proved."""
+    decided = rank - len(net.constants) == upper or not all(one.met for one in shown)
+    return None if decided or net.architecture else probable(net, point, rank, inputs)
 
 
 def _check_kernel(net: Network, found: JacobianRank, kernel: KernelVectors) -> None:

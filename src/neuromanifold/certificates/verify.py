@@ -16,19 +16,24 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int64
 
+from neuromanifold.algebra.balls.arrays import PRECISION
 from neuromanifold.algebra.modular import Obligation
-from neuromanifold.algebra.prime_field import ZeroResidueError
+from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
 from neuromanifold.architecture import Architecture
+from neuromanifold.certificates.ball_rank import ball_rank
 from neuromanifold.certificates.cells import pieces
 from neuromanifold.certificates.certificate import Certificate, Function
 from neuromanifold.certificates.exact import (
+    ball_bound,
     certificate_field,
+    further_points,
     given_weights,
     upper_bound,
     weights_hash,
 )
 from neuromanifold.certificates.jacobian import (
     Point,
+    Readings,
     at_a_point,
     batches,
     drawn,
@@ -36,6 +41,7 @@ from neuromanifold.certificates.jacobian import (
     readings_of,
     samples,
 )
+from neuromanifold.certificates.probable import Probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
     known_generators,
@@ -125,24 +131,59 @@ def verify(
     net = _subject(certificate, subject)
     _check_weights(certificate, net, weights)
     field = certificate_field(certificate.prime if prime is None else prime, certificate.inputs)
+    if certificate.reading == "balls":
+        return _verify_balls(certificate, net, weights, field)
     given = None if weights is None else given_weights(net, weights)
     # Over the recorded prime at the recorded point; over another one at any point that will do.
     attempts = range(certificate.attempt, certificate.attempt + 1) if prime is None else None
 
     def compute(point: Point) -> Verification:
         expected, twin = _recomputed(certificate, net, point)
-        claims, found = certificate.to_dict(), expected.to_dict()
-        checks = [Check(key, claims[key], found[key]) for key in claims if key not in _ASKED]
-        return Verification(certificate, field.modulus, (*checks, *twin))
+        checks = (*_compared(certificate, expected), *twin)
+        return Verification(certificate, field.modulus, checks)
 
     return at_a_point(net, field, certificate.seed, compute, given, attempts)
 
 
 _ASKED = frozenset(
     {"format", "version", "checksum", "versions", "seconds"}
-    | {"architecture", "readout", "prime", "seed", "attempt", "inputs"}
+    | {"architecture", "readout", "prime", "seed", "attempt", "inputs", "reading"}
 )
 """What verification takes from a certificate, or what claims nothing; all else is recomputed."""
+
+
+def _compared(certificate: Certificate, expected: Certificate) -> list[Check]:
+    claims, found = certificate.to_dict(), expected.to_dict()
+    return [Check(key, claims[key], found[key]) for key in claims if key not in _ASKED]
+
+
+def _verify_balls(
+    certificate: Certificate, net: Network, weights: Any, field: PrimeField
+) -> Verification:
+    """A certificate in balls, with balls of twice the precision."""
+    upper, source, symmetries = ball_bound(net, weights, field, certificate.seed)
+    values, count = net.values(weights), certificate.inputs
+    found = ball_rank(net, values, upper, certificate.seed, count, bits=2 * PRECISION)
+    expected = replace(
+        certificate,
+        function=_function(certificate, net),
+        parameters=net.parameters,
+        rank=found.rank,
+        upper=upper,
+        upper_source=source,
+        symmetries=symmetries,
+        kernel_checks=0,
+        obligations=(),
+        user_symmetries=False,
+        readings=Readings(),
+        probable=None,
+    )
+    return Verification(certificate, field.modulus, tuple(_compared(certificate, expected)))
+
+
+def _function(certificate: Certificate, net: Network) -> Function | None:
+    name = certificate.function.name if certificate.function else net.name
+    return None if net.architecture else Function(name, net.fingerprint)
 
 
 def _recomputed(
@@ -166,15 +207,15 @@ def _recomputed(
     if claimed is not None and exponents is not None:
         pair = [claimed.columns, claimed.rank]
         checks.append(Check("exponents by the twin", pair, list(exponents)))
-    name = certificate.function.name if certificate.function else net.name
+    rank = flint_rank(matrix, p)
     expected = replace(
         certificate,
         architecture=net.architecture,
-        function=None if net.architecture else Function(name, net.fingerprint),
+        function=_function(certificate, net),
         weights=certificate.weights,  # compared with the weights themselves before
         prime=p,
         parameters=net.parameters,
-        rank=max(0, flint_rank(matrix, p) - len(net.constants)),
+        rank=max(0, rank - len(net.constants)),
         upper=upper,
         upper_source=source,
         symmetries=families,
@@ -182,8 +223,23 @@ def _recomputed(
         obligations=obligations,
         user_symmetries=not net.is_built_in and any(f.dimension for f in families),
         readings=readings_of(net, point, count, batches(count)[1]),
+        probable=_probable(certificate, net, point, rank, upper, obligations),
     )
     return expected, tuple(checks)
+
+
+def _probable(
+    certificate: Certificate,
+    net: Network,
+    point: Point,
+    rank: int,
+    upper: int,
+    obligations: tuple[Obligation, ...],
+) -> Probable | None:
+    """The further points again; over another prime than the recorded one they were others."""
+    if point.field.modulus != certificate.prime:
+        return certificate.probable
+    return further_points(net, point, rank, certificate.inputs, upper, obligations)
 
 
 def _rows(

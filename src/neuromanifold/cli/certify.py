@@ -1,7 +1,7 @@
 """`neuromanifold certify`: prove a dimension and write the proof to a file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -30,6 +30,10 @@ def certify(
     out: Annotated[Path, Parameter(help="the file to write (JSON)")],
     readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits",
     weights: Annotated[Path | None, Parameter(help="a weights file: prove it there")] = None,
+    reading: Annotated[
+        Literal["residues", "balls"],
+        Parameter(help="balls: prove the rank at the weights in ball arithmetic"),
+    ] = "residues",
     seed: Seed = 0,
     prime: Prime = None,
     force: Force = False,
@@ -40,7 +44,8 @@ def certify(
 
     For a function of your own, module.py defines function(weights, X) in JAX, and `weights` and
     `inputs` as arrays of the shapes to use; `symmetries` may list actions (s, weights) -> weights.
-    The module is executed, with all that it does: name only modules that you would run.
+    The module is executed, with all that it does: name only modules that you would run. In balls
+    the rank is proved at the weights that the module defines, or at those of --weights.
 
     Example: neuromanifold certify --widths 4,2,3 --ranks 2,2 --tokens 3 --out dimension.json
     """
@@ -48,14 +53,20 @@ def certify(
 
     check_writable(out, force=force)
     if function is not None:
-        from neuromanifold.symmetry.user_function import network_sizes, user_network
+        from neuromanifold.symmetry.user_function import network_and_weights, network_sizes
 
-        mine = user_network(function)
+        mine, values = network_and_weights(function)
         with limits.spend(certifying(network_sizes(mine)), "certifying"):
             from neuromanifold.algebra.prime_field import DEFAULT_PRIME
             from neuromanifold.certificates.exact import certify as prove
 
-            certificate = prove(mine, seed=seed, prime=DEFAULT_PRIME if prime is None else prime)
+            certificate = prove(
+                mine,
+                seed=seed,
+                prime=DEFAULT_PRIME if prime is None else prime,
+                weights=values if reading == "balls" else None,
+                reading=reading,
+            )
     else:
         given = None if weights is None else weights_given(weights, network, limits)
         architecture = network.architecture() if given is None else given.architecture
@@ -69,6 +80,7 @@ def certify(
                 prime=DEFAULT_PRIME if prime is None else prime,
                 weights=given,
                 readout=readout,
+                reading=reading,
             )
     certificate.save(out, force=force)
     if json:

@@ -36,13 +36,14 @@ def verify(
 
     certificate = load_certificate(file)
     if function is not None:
-        from neuromanifold.symmetry.user_function import network_sizes, user_network
+        from neuromanifold.symmetry.user_function import network_and_weights, network_sizes
 
-        mine = user_network(function)
+        mine, values = network_and_weights(function)
         with limits.spend(verifying(network_sizes(mine), certificate.inputs), "verifying"):
             from neuromanifold.certificates.verify import verify as recompute
 
-            verification = recompute(certificate, mine, prime=prime)
+            at = None if certificate.weights is None else values
+            verification = recompute(certificate, mine, prime=prime, weights=at)
     else:
         given = None if weights is None else read_weights(weights, limits)
         if certificate.architecture is None:

@@ -33,10 +33,15 @@ def network_sizes(network: "Network") -> Sizes:
 
 
 def user_network(text: str) -> "Network":
+    """The network of `module.py:function`, once the module is executed."""
+    return network_and_weights(text)[0]
+
+
+def network_and_weights(text: str) -> tuple["Network", Any]:
     """Execute `module.py` and take the network from it: a `Network`, or a function f(weights, X).
 
     For a function the module's `weights` and `inputs` give the shapes, and `symmetries` may list
-    one-parameter actions.
+    one-parameter actions. The weights that come with it are those of the module, or None.
     """
     from neuromanifold.networks.network import Network
     from neuromanifold.symmetry.families import network
@@ -56,13 +61,15 @@ def user_network(text: str) -> "Network":
         specification.loader.exec_module(module)
     found = getattr(module, function, None)
     if isinstance(found, Network):
-        return found
+        return found, getattr(module, "weights", None)
     if any(base.__module__.startswith("torch.nn") for base in type(found).__mro__):
         from neuromanifold.networks.frontends.pytorch import from_torch
 
         if not hasattr(module, "inputs"):
             raise ArgumentError(f"{path} has no 'inputs'; define one input of {function} there")
-        return from_torch(found, module.inputs, output=getattr(module, "output", None))
+        made = from_torch(found, module.inputs, output=getattr(module, "output", None))
+        parameters = dict(module.__dict__[function].named_parameters())
+        return made, {n: p.detach().double().numpy() for n, p in parameters.items()}
     for name in (function, "weights", "inputs"):
         if not hasattr(module, name):
             raise ArgumentError(
@@ -79,7 +86,7 @@ def user_network(text: str) -> "Network":
     f, *actions = (_shown_as_theirs(one, path) for one in called)
     weights, inputs = _arrays(path, "weights", module), _arrays(path, "inputs", module)
     name = f"{path.name}:{function}"
-    return network(f, weights, inputs, symmetries=actions, name=name)
+    return network(f, weights, inputs, symmetries=actions, name=name), weights
 
 
 def _arrays(path: Path, name: str, module: ModuleType) -> Any:

@@ -17,7 +17,12 @@ from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.errors import NotCoveredError
 
-_MOVES = {"dynamic_slice": 1, "dynamic_update_slice": 2, "gather": 1}
+_MOVES = {
+    "dynamic_slice": (0,),
+    "dynamic_update_slice": (0, 1),
+    "gather": (0,),
+    "scatter": (0, 2),
+}
 
 
 def in_balls(f: Callable[..., Any], *arguments: Any, bits: int = PRECISION) -> Any:
@@ -30,12 +35,12 @@ def in_balls(f: Callable[..., Any], *arguments: Any, bits: int = PRECISION) -> A
 
     Args:
         f: a JAX function, differentiated or not.
-        *arguments: pytrees of float64 arrays, each float standing for itself.
+        *arguments: pytrees of arrays of floats, each standing for itself, or of whole numbers.
         bits: the precision.
     """
     jaxpr, structure = flattened(f, *arguments)
     with precision(bits):
-        leaves = [balls(leaf) for leaf in jax.tree.leaves(arguments)]
+        leaves = [_constant(leaf) for leaf in jax.tree.leaves(arguments)]
         outputs = _read(jaxpr.jaxpr, jaxpr.consts, leaves)
         return jax.tree.unflatten(structure, outputs)
 
@@ -90,7 +95,7 @@ def _read(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> lis
 
 
 def _constant(array: Any) -> Any:
-    """A constant of the program; its floats stand for themselves."""
+    """An array whose floats stand for themselves; whole numbers stay what they are."""
     array = np.asarray(array)
     return balls(array) if array.dtype.kind == "f" else array
 
@@ -115,19 +120,21 @@ def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
     return folded(equation, operands)
 
 
-def _moved(equation: Any, operands: list[Any], count: int) -> Any:
+def _moved(equation: Any, operands: list[Any], moved: tuple[int, ...]) -> Any:
     """Entries moved to places that whole numbers say: the primitive moves their numbers."""
     params = dict(equation.params)
     filling = params.get("fill_value")
     if "fill_value" in params:
         params["fill_value"] = -1.0
-    sizes = [x.size for x in operands[:count]]
-    starts = np.cumsum([0, *sizes])
+    sources = [x if is_balls(x) else balls(x) for x in (operands[place] for place in moved)]
+    starts = np.cumsum([0, *(x.size for x in sources)])
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
-        numbers = [
-            jnp.arange(start, start + x.size, dtype=jnp.float64).reshape(x.shape)
-            for start, x in zip(starts, operands[:count], strict=False)
-        ]
-        places = equation.primitive.bind(*numbers, *map(jnp.asarray, operands[count:]), **params)
-    entries = np.concatenate([*(x.reshape(-1) for x in operands[:count]), balls([filling or 0.0])])
+        numbered = list(
+            map(jnp.asarray, (x if i not in moved else 0 for i, x in enumerate(operands)))
+        )
+        for place, start, x in zip(moved, starts, sources, strict=False):
+            line = jnp.arange(start, start + x.size, dtype=jnp.float64)
+            numbered[place] = line.reshape(x.shape)
+        places = equation.primitive.bind(*numbered, **params)
+    entries = np.concatenate([*(x.reshape(-1) for x in sources), balls([filling or 0.0])])
     return entries[np.asarray(places).astype(np.intp)]

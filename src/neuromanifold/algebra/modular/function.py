@@ -13,7 +13,7 @@ from neuromanifold.algebra.modular.interpreter import read
 from neuromanifold.algebra.modular.opening import opened
 from neuromanifold.algebra.modular.recorder import Program, Recorder, Unknown
 from neuromanifold.algebra.modular.relations import Relations
-from neuromanifold.algebra.modular.tangents import Setting
+from neuromanifold.algebra.modular.tangents import Setting, Step
 from neuromanifold.algebra.modular.tracing import output_of, shapes_of, traced
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.errors import ArgumentError
@@ -71,6 +71,20 @@ class ModularFunction:
     def slots(self) -> tuple[int, ...]:
         """The slots of the leaves of the arguments."""
         return self._program.inputs
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the program."""
+        return self._program.steps
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The slots of the outputs."""
+        return tuple(output.slot for output in self._program.outputs)
+
+    def size(self, slot: int) -> int:
+        """How many entries a slot has."""
+        return self._recorder.sizes[slot]
 
     def assembled(self, leaves: Sequence[Residues]) -> tuple[Any, ...]:
         """The arguments with these leaves."""

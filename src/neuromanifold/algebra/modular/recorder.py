@@ -6,6 +6,7 @@ always known, because only known masks put it there. Every formal element is lis
 recorded, so a program carries its own obligations.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -141,6 +142,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self._slots = 0
+        self.sizes: list[int] = []
         self._inputs: list[int] = []
         self._constants: list[tuple[int, RationalArray]] = []
         self._steps: list[Step] = []
@@ -155,13 +157,14 @@ class Recorder:
         """The primitive and the innermost line known to call it, for error texts."""
         return where_from(equation, *reversed(self.calls))
 
-    def _slot(self) -> int:
+    def _slot(self, shape: Shape) -> int:
         self._slots += 1
+        self.sizes.append(math.prod(shape))
         return self._slots - 1
 
     def input(self, shape: Shape) -> Unknown:
         """A new argument."""
-        slot = self._slot()
+        slot = self._slot(shape)
         self._inputs.append(slot)
         return Unknown(slot, shape)
 
@@ -189,7 +192,7 @@ class Recorder:
             tangent: how derivatives pass a step that is no polynomial.
             doubtful: the entries of its output that may be a mask.
         """
-        slot = self._slot()
+        slot = self._slot(shape)
         places = tuple(value.slot for value in inputs)
         self._steps.append(Step(operation, places, slot, (), degree, tangent))
         return Unknown(slot, shape, _marks(masked, shape), _marks(doubtful, shape))
@@ -266,7 +269,7 @@ class Recorder:
         """The entrywise inverse, recorded once for each value: quotients share denominators."""
         if value.slot not in self._inverses:
             self._inverses[value.slot] = self.emit_entrywise(
-                _inverse, [value], value.shape, tangent=_inverse_tangent
+                _inverse, [value], value.shape, tangent=inverse_tangent
             )
         return self._inverses[value.slot]
 
@@ -319,7 +322,7 @@ class Recorder:
         masked: np.ndarray | None = None,
         doubtful: np.ndarray | None = None,
     ) -> Unknown:
-        slot = self._slot()
+        slot = self._slot(numbers.places.shape)
         self._constants.append((slot, numbers))
         return Unknown(slot, numbers.places.shape, masked, doubtful)
 
@@ -361,7 +364,7 @@ def _inverse(setting: Setting, x: Residues) -> Residues:
     return setting.field.inverse(x)
 
 
-def _inverse_tangent(
+def inverse_tangent(
     setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
 ) -> Residues:
     """d(1/x) = −(1/x)² dx."""

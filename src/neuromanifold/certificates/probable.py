@@ -1,0 +1,104 @@
+"""Ranks that are all but certain, where no upper bound is proved (field-rank).
+
+The rank at a random point is the generic one unless the point is a zero of every larger minor that
+is no zero everywhere. Such a minor is a polynomial in all that is drawn, of a degree that the
+program bounds, and a random point over GF(p) is a zero of it with probability at most degree / p.
+Three points over two primes that agree leave the product of these.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuromanifold.algebra.echelon import EchelonForm
+from neuromanifold.algebra.modular.basis import SECOND_PRIMES
+from neuromanifold.algebra.modular.degrees import Degrees
+from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.certificates.cells import pieces, real_inputs
+from neuromanifold.certificates.jacobian import (
+    ATTEMPTS,
+    SPARE_ROWS,
+    Point,
+    at_a_point,
+    batches,
+    jacobian_rows,
+)
+from neuromanifold.certificates.program import rows_program
+from neuromanifold.networks.network import Network
+
+FURTHER = 1000
+"""The number of the first further point, beyond all those that a certificate passes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probable:
+    """The same rank at several independent points.
+
+    Attributes:
+        points: how many points.
+        primes: over how many primes.
+        error: a bound for the probability that the generic rank is larger, if the primes are good;
+            None where degrees have no bound (square roots, elimination, dependent elements).
+    """
+
+    points: int
+    primes: int
+    error: float | None
+
+    def __str__(self) -> str:
+        said = f"probable: {self.points} points, {self.primes} primes"
+        if self.error is None:
+            return said
+        exponent = int(np.ceil(np.log10(self.error))) if self.error else -300
+        return f"{said}, error below 1e{exponent}"
+
+
+def probable(net: Network, point: Point, rank: int, inputs: int) -> Probable | None:
+    """Whether two further points, one over another prime, have the same rank as this one.
+
+    Args:
+        net: the network.
+        point: where the rank was found.
+        rank: that rank, of all columns.
+        inputs: how many inputs it was found from; in other cells than theirs it may be another.
+    """
+    count = rank + SPARE_ROWS if pieces(net) is None else inputs
+    other = PrimeField(next(p for p in SECOND_PRIMES if p != point.field.modulus))
+    fields = (point.field, point.field, other)
+    for number, field in enumerate(fields[1:]):
+        start = FURTHER * (1 + number)
+
+        def compute(there: Point) -> int:
+            return _rank(net, there, count)
+
+        attempts = range(start, start + ATTEMPTS)
+        if at_a_point(net, field, point.seed, compute, point.given, attempts) != rank:
+            return None
+    return Probable(len(fields), 2, _error(net, point, rank, [f.modulus for f in fields]))
+
+
+def _rank(net: Network, point: Point, count: int) -> int:
+    form = EchelonForm(net.columns, point.field)
+    for rows in jacobian_rows(net, point, count):
+        form.add(rows)
+    return form.rank
+
+
+def _error(net: Network, point: Point, rank: int, primes: list[int]) -> float | None:
+    """The product of degree / p over the points, for a minor one larger than the rank."""
+    batch = batches(rank + SPARE_ROWS)[1]
+    if rows_program(net, batch).formals and point.relations(net, batch):
+        return None
+    weights, inputs = len(net.tensors), len(real_inputs(net))
+    constants = set() if point.given is None else set(range(weights))
+    if (found := pieces(net)) is not None:
+        first = weights + inputs
+        constants |= set(range(first, first + len(found.branch_shapes)))
+    degrees = Degrees(rows_program(net, batch), batch, frozenset(constants)).row()
+    if degrees is None:
+        return None
+    top, below = ((rank + 1) * degree for degree in degrees)
+    if top + below >= min(primes):
+        return None
+    # Points where a denominator vanishes are passed over.
+    return float(np.prod([top / (p - below) for p in primes]))

@@ -1,0 +1,125 @@
+"""Where the bounds do not meet: the same rank at further points; and ranks proved in balls."""
+
+import json
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuromanifold as nm
+from neuromanifold.algebra.modular import rows_over_prime_field
+from neuromanifold.algebra.modular.degrees import Degrees
+from neuromanifold.certificates import probable as module
+from neuromanifold.certificates.certificate import Certificate
+from neuromanifold.cli import main
+from neuromanifold.errors import ArgumentError, NotCoveredError
+
+TWO = {"a": np.zeros((2, 3)), "b": np.zeros((2, 2))}
+
+
+def _product(w, x):
+    return w["b"] @ w["a"] @ x
+
+
+def _gelu(w, x):
+    return w["b"] @ jax.nn.gelu(w["a"] @ x, approximate=False)
+
+
+def _values(shapes, seed=0):
+    generator = np.random.default_rng(seed)
+    return jax.tree.map(lambda leaf: generator.standard_normal(leaf.shape), shapes)
+
+
+@pytest.mark.parametrize(
+    ("f", "numerator", "denominator"),
+    [
+        (lambda w, x: w * x, 2, 0),  # u x
+        (lambda w, x: w**3 * x, 4, 0),  # 3 w² x u
+        (lambda w, x: w * jnp.exp(x), 2, 0),  # u e
+        (lambda w, x: w / x, 1, 1),  # u / x
+        (lambda w, x: x / w, 2, 2),  # −u x / w²
+        (lambda w, x: w / x + w / (x + 1), 2, 2),  # u (1/x + 1/(x + 1))
+    ],
+)
+def test_degrees_are_those_of_small_fractions(f, numerator, denominator):
+    found = Degrees(rows_over_prime_field(f, np.zeros(()), np.zeros(()), 4), 4).row()
+    assert found == (numerator, denominator)
+
+
+def test_a_square_root_has_no_degree():
+    program = rows_over_prime_field(lambda w, x: w * jnp.sqrt(x), np.zeros(()), np.zeros(()), 4)
+    assert Degrees(program, 4).row() is None
+
+
+def test_the_same_rank_at_further_points_is_probable():
+    network = nm.network(_product, TWO, np.zeros(3), name="product")
+    found = nm.certify(network)
+    assert (found.verdict, found.lower, found.upper) == ("probable", 6, 10)
+    # Degree 3 an entry, so 21 for a minor of 7 rows: (21 / p)³.
+    assert 1e-17 < found.probable.error < 2e-17
+    assert "the dimension is 6 (probable: 3 points, 2 primes, error below 1e-16)" in str(found)
+    assert nm.verify(found, network).agrees
+    assert nm.verify(found, network, prime=8388449).agrees
+    forged = replace(found, probable=replace(found.probable, error=1e-30))
+    assert not nm.verify(forged, network).agrees
+    assert Certificate.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_points_that_disagree_are_not_probable(monkeypatch):
+    monkeypatch.setattr(module, "_rank", lambda *_: 7)
+    found = nm.certify(nm.network(_product, TWO, np.zeros(3), name="product"))
+    assert (found.verdict, found.probable) == ("bounds", None)
+
+
+def test_what_is_not_proved_is_not_probable_either():
+    f = lambda w, x: w[0] * jnp.sqrt(4 * x) + w[1] * jnp.sqrt(x) + w[2] - w[2]  # noqa: E731
+    assert nm.certify(nm.network(f, np.zeros(3), np.zeros(()), name="f")).verdict == "bounds"
+
+
+def test_balls_prove_the_rank_at_given_weights():
+    shapes = {"a": np.zeros((2, 2)), "b": np.zeros((2, 2))}
+    network = nm.network(_gelu, shapes, np.zeros(2), name="gelu")
+    values = _values(shapes)
+    found = nm.certify(network, weights=values, reading="balls")
+    assert (found.verdict, found.lower, found.reading) == ("exact", 8, "balls")
+    assert found.obligations == ()
+    assert "in balls" in str(found)
+    assert nm.verify(found, network, weights=values).agrees
+    assert not nm.verify(replace(found, rank=7), network, weights=values).agrees
+    dead = {**values, "b": np.zeros((2, 2))}
+    assert nm.certify(network, weights=dead, reading="balls").lower == 4
+
+
+def test_balls_know_functions_that_residues_do_not():
+    network = nm.network(lambda w, x: jnp.arctan(w * x), np.zeros(2), np.zeros(2), name="atan")
+    with pytest.raises(NotCoveredError, match="atan"):
+        nm.certify(network)
+    assert nm.certify(network, weights=np.ones(2), reading="balls").lower == 2
+
+
+def test_balls_of_a_built_in_network_meet_its_symmetries():
+    architecture = nm.Architecture((2, 2), (1,), 2, "softmax")
+    values = nm.network(architecture).draw(0)
+    found = nm.certify(architecture, weights=values, reading="balls")
+    assert found.verdict == "exact"
+    assert found.rank == nm.certify(architecture, weights=values).rank
+    assert nm.verify(found, weights=values).agrees
+
+
+def test_balls_need_weights():
+    with pytest.raises(ArgumentError, match="give weights="):
+        nm.certify(nm.network(_product, TWO, np.zeros(3)), reading="balls")
+
+
+def test_balls_on_the_command_line(tmp_path, capsys):
+    file, out = tmp_path / "mine.py", tmp_path / "proof.json"
+    file.write_text(
+        "import jax.numpy as jnp\n"
+        "def f(w, x):\n    return jnp.arctan(w * x)\n"
+        "weights, inputs = jnp.ones(2), jnp.zeros(2)\n"
+    )
+    assert main(["certify", f"{file}:f", "--reading", "balls", "--out", str(out)]) == 0
+    assert "is 2 (exact; in balls" in capsys.readouterr().out
+    assert main(["verify", str(out), "--function", f"{file}:f"]) == 0
