@@ -37,6 +37,7 @@ _HOME = {
     "sensitivity": "neuromanifold.certificates.sensitivity",
     "same_function": "neuromanifold.fibers.same",
     "describe_fiber": "neuromanifold.fibers.describe",
+    "count_fiber": "neuromanifold.fibers.count",
     "sample_fiber": "neuromanifold.fibers.sample",
     "walk": "neuromanifold.fibers.walk",
     "transport": "neuromanifold.fibers.transport.transport",

@@ -152,6 +152,11 @@ def recovering(sizes: Sizes) -> Cost:
     return _cost(4 * float(d) ** 4 + 64 * sizes.activations, 1.0 + 1e-8 * float(d) ** 6)
 
 
+def counting(monomials: int) -> Cost:
+    """The points of a fiber: eliminations over two primes in the space of so many monomials."""
+    return _cost(6 * float(monomials) ** 2, 5.0 + 4e-10 * float(monomials) ** 3)
+
+
 def _cost(numbers: float, seconds: float) -> Cost:
     return Cost(_PROGRAM + _FLOAT * numbers, seconds)
 

@@ -255,6 +255,13 @@ def test_fiber_canonical_is_the_same_file_for_both(capsys, two_points, tmp_path)
     assert run(capsys, "fiber", "canonical", first, "--out", balanced + "2", "--form", "x")[0] == 2
 
 
+def test_fiber_count_gives_the_number_and_how_it_is_known(capsys):
+    sizes = ("--widths", "2,1", "--ranks", "1", "--tokens", "2")
+    code, out, _ = run(capsys, "fiber", "count", *sizes, "--json")
+    assert (code, json.loads(out)["value"], json.loads(out)["verdict"]) == (0, 2, "exact")
+    assert run(capsys, "fiber", "count", *sizes, "--monomials", "0")[0] == 2
+
+
 def test_fiber_describe_gives_the_statement_and_the_dimension(capsys, two_points):
     code, out, _ = run(capsys, "fiber", "describe", two_points[0], "--json")
     assert code == 0
@@ -358,7 +365,7 @@ COMMANDS = [
     for group, names in (
         ([], "dim explain identifiable certify verify redundancy classify recover statements"),
         (["weights"], "init show"),
-        (["fiber"], "same transport canonical sample walk describe"),
+        (["fiber"], "same transport canonical sample walk describe count"),
         (["checkpoint"], "audit canonical compare align fingerprint"),
         (["checkpoint", "adapter"], "audit canonical merge compare shrink"),
     )

@@ -63,6 +63,7 @@ for command in (
     fiber_commands.sample,
     fiber_commands.walk,
     fiber_commands.describe,
+    fiber_commands.count,
 ):
     fiber.command(command)
 

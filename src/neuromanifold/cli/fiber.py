@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Force, Json, Seed, read_weights
+from neuromanifold.cli.options import (
+    DEFAULT_NETWORK,
+    Force,
+    Json,
+    NetworkOptions,
+    Seed,
+    read_weights,
+)
 from neuromanifold.cli.output import print_json, print_lines
-from neuromanifold.cost import Cost, certifying, holding, sizes_of, transforming
+from neuromanifold.cost import Cost, certifying, counting, holding, sizes_of, transforming
 from neuromanifold.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -192,6 +199,31 @@ def describe(file: First, *, limits: LimitOptions = DEFAULT_LIMITS, json: Json =
         print_json(description.to_dict())
     else:
         print_lines(str(description))
+
+
+def count(
+    network: NetworkOptions = DEFAULT_NETWORK,
+    *,
+    monomials: Annotated[
+        int, Parameter(help="how many monomials are eliminated together at most")
+    ] = 4000,
+    seed: Seed = 0,
+    limits: LimitOptions = DEFAULT_LIMITS,
+    json: Json = False,
+) -> None:
+    """Count the weights modulo symmetries that have the function of generic weights.
+
+    Example: neuromanifold fiber count --widths 2,2,1 --ranks 1,1 --tokens 2
+    """
+    architecture = network.architecture()
+    with limits.spend(counting(_many("monomials", monomials)), "counting"):
+        from neuromanifold.fibers.count import count_fiber
+
+        found = count_fiber(architecture, seed=seed, monomials=monomials)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_lines(str(found))
 
 
 @contextmanager
