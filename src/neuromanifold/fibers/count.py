@@ -29,7 +29,13 @@ from neuromanifold.certificates.exact import certify
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.section import Entries, Head, Section, known_points, section
-from neuromanifold.networks.traits import is_homogeneous
+from neuromanifold.networks.traits import (
+    adds_input,
+    adds_values,
+    attends_to_all,
+    averages_tokens,
+    is_homogeneous,
+)
 from neuromanifold.statements import Facts, applies, get
 
 Verdict = Literal["exact", "probable", "infinite", "lower bound"]
@@ -168,7 +174,7 @@ def count_fiber(
 def _theorem(architecture: Architecture) -> str | None:
     """The theorem by which generic fibers are those that `known_points` counts."""
     facts = Facts.of(architecture)
-    if architecture.mask == "none" and applies(get("softmax-residual"), facts):
+    if attends_to_all(architecture) and applies(get("softmax-residual"), facts):
         return "softmax-residual"
     return next((id_ for id_ in _THEOREMS if applies(get(id_), facts)), None)
 
@@ -198,8 +204,8 @@ def _orders(architecture: Architecture) -> list[int | None]:
     """The orders in ε to look at; None where the function is homogeneous."""
     if is_homogeneous(architecture):
         return [None]
-    softmax = architecture.attention == "softmax"
-    return [*range(1, 2 * _ORDERS if softmax else 3**architecture.depth + 1, 2)]
+    last = 2 * _ORDERS if averages_tokens(architecture) else 3**architecture.depth + 1
+    return [*range(1, last, 2)]
 
 
 def _isolated(equations: list[nmod_mpoly], field: PrimeField, n: int) -> bool:
@@ -244,11 +250,11 @@ Series = list[Entries]
 
 def _layer(architecture: Architecture, heads: list[Head], X: Series, p: int) -> Series:
     """One layer (eq-2, eq-15), X a power series."""
-    total: Series = X if architecture.skip == "residual" else [x[:0] for x in X]
+    total: Series = X if adds_input(architecture) else [x[:0] for x in X]
     for A, V in heads:
         P = _weights(architecture, A, X, p)
         out = _product(X, P)
-        if architecture.skip == "inner":
+        if adds_values(architecture):
             out = [x + y for x, y in zip(X, out, strict=True)]
         out = [V @ y for y in out]
         total = out if not len(total[0]) else [x + y for x, y in zip(total, out, strict=True)]
@@ -267,9 +273,9 @@ def _weights(architecture: Architecture, A: Entries, X: Series, p: int) -> Serie
     scores = _product([x.T for x in X], [A @ x for x in X])
     t = architecture.tokens
     seen = np.ones((t, t), dtype=object)
-    if architecture.mask == "causal":
+    if not attends_to_all(architecture):
         seen = np.triu(np.ones((t, t), dtype=int)).astype(object)
-    if architecture.attention == "lightning":
+    if not averages_tokens(architecture):
         return [S * seen for S in scores]
     exponential = [scores[0] + seen]  # scores begin at order two
     for k in range(1, len(X)):

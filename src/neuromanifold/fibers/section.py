@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.networks.traits import fixes_widths, is_linear_in_scores, sees_value_maps
+from neuromanifold.networks.traits import adds_input, attends_to_all, has_one_head, trades_scale
 from neuromanifold.statements import Facts
 
 Entries = np.ndarray
@@ -99,10 +99,10 @@ def _layers(
     form: Callable[..., Entries] | None = None,
 ) -> list[list[Head]]:
     c = Facts.of(architecture).seen_widths
-    scaled = is_linear_in_scores(architecture) and not sees_value_maps(architecture)
+    scaled = trades_scale(architecture)
     found = []
     for i in range(architecture.depth):
-        free = i + 1 == architecture.depth or fixes_widths(architecture)
+        free = i + 1 == architecture.depth or adds_input(architecture)
         alpha, nu = min(architecture.ranks[i], c[i]), _value_rank(architecture, i, c)
         deep = architecture.depth > 1
         forms: list[Entries] = []
@@ -191,7 +191,7 @@ def known_points(architecture: Architecture) -> int:
     """
     c, H = Facts.of(architecture).seen_widths, architecture.heads
     points = factorial(H) ** architecture.depth
-    if not is_linear_in_scores(architecture) or sees_value_maps(architecture):
+    if not trades_scale(architecture):
         return points
     for factor in _swaps(architecture, c):
         points *= factor
@@ -200,7 +200,7 @@ def known_points(architecture: Architecture) -> int:
 
 def _swaps(architecture: Architecture, c: Sequence[int]) -> Iterator[int]:
     """For each layer in how many ways the linear forms of its heads may change places."""
-    one_head = architecture.heads == 1 and not fixes_widths(architecture)
+    one_head = has_one_head(architecture) and not adds_input(architecture)
     parallel = one_head and architecture.tokens == 1
     for i, a in enumerate(architecture.ranks):
         single = min(a, c[i]) == 1 and c[i] > 1
@@ -209,5 +209,5 @@ def _swaps(architecture: Architecture, c: Sequence[int]) -> Iterator[int]:
             yield 6 if alone else 2
         elif single and alone:
             yield 2**architecture.heads
-        if one_head and architecture.mask == "none" and min(a, c[i]) == 1:
+        if one_head and attends_to_all(architecture) and min(a, c[i]) == 1:
             parallel = True
