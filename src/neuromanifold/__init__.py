@@ -46,6 +46,7 @@ _HOME = {
     "plot_ledger": "neuromanifold.plots",
     "plot_spectrum": "neuromanifold.plots",
     "progress": "neuromanifold.waiting",
+    "plot_sensitivity": "neuromanifold.plots",
     "recover": "neuromanifold.recovery.recover",
     "open_model": "neuromanifold.checkpoints.reading",
     "compare": "neuromanifold.checkpoints.compare",

@@ -255,6 +255,21 @@ def test_fiber_canonical_is_the_same_file_for_both(capsys, two_points, tmp_path)
     assert run(capsys, "fiber", "canonical", first, "--out", balanced + "2", "--form", "x")[0] == 2
 
 
+def test_sensitivity_draws_a_figure(capsys, tmp_path):
+    sizes = ("--widths", "2,2", "--ranks", "1", "--tokens", "2", "--attention", "softmax")
+    picture = tmp_path / "seen.png"
+    code, out, _ = run(capsys, "sensitivity", *sizes, "--figure", str(picture), "--json")
+    assert code == 0
+    assert [(one["layer"], one["family"]) for one in json.loads(out)["tensors"]] == [
+        (1, "query"),
+        (1, "key"),
+        (1, "value"),
+    ]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert run(capsys, "sensitivity", *sizes, "--figure", str(picture))[0] == 2
+    assert run(capsys, "sensitivity", *sizes, "--figure", str(tmp_path / "seen.txt"))[0] == 2
+
+
 def test_fiber_count_gives_the_number_and_how_it_is_known(capsys):
     sizes = ("--widths", "2,1", "--ranks", "1", "--tokens", "2")
     code, out, _ = run(capsys, "fiber", "count", *sizes, "--json")

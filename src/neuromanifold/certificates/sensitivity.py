@@ -34,12 +34,16 @@ class TensorSensitivity:
         order: the exponent of ε with which the largest one goes, from ε and ε/2; None when it is
             too small for float64 at ε/2 to be more than rounding.
         predicted: that exponent in theory, None where theory does not say (consensus).
+        layer: counted from 1; None where tensors are not named by layers.
+        family: what the tensor does in its layer: query, key, value or output; else its name.
     """
 
     tensor: str
     singular_values: tuple[float, ...]
     order: float | None
     predicted: int | None
+    layer: int | None
+    family: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,8 @@ def sensitivity(
             singular_values=tuple(map(float, values)),
             order=_order(values[0], half[name][0], top),
             predicted=_predicted(net.architecture, name),
+            layer=None if net.architecture is None else int(name.split(".")[1]) + 1,
+            family=name if net.architecture is None else name.split(".")[2],
         )
         for name, values in here.items()
     )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from neuromanifold.cli.figures import check_figure, write_figure
 from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
 from neuromanifold.cli.output import columns, print_json, print_lines
 from neuromanifold.waiting import progress
@@ -45,19 +46,18 @@ def audit(
     """
     from neuromanifold.checkpoints.audit import audit as look
     from neuromanifold.checkpoints.checkpoint import open_checkpoint
-    from neuromanifold.errors import ArgumentError
     from neuromanifold.files import check_writable, write_file
 
-    for path in (figure, html):
-        if path is not None:
-            check_writable(path, force=force)
-    if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {figure.name}")
+    check_figure(figure, force=force)
+    if html is not None:
+        check_writable(html, force=force)
     with progress("reading the layers"):
         opened = open_checkpoint(model, config=config, heads=heads, family=family)
         found = look(opened, readout, certify=certify)
     if figure is not None:
-        write_file(figure, _drawn(found, figure), force=force)
+        from neuromanifold.checkpoints.picture import audit_figure
+
+        write_figure(audit_figure(found), figure, force=force)
     if html is not None:
         from neuromanifold.checkpoints.picture import audit_page
 
@@ -66,16 +66,6 @@ def audit(
         print_json(found.to_dict())
     else:
         print_lines(*_audit_lines(found))
-
-
-def _drawn(found: "Audit", path: Path) -> bytes:
-    import io
-
-    from neuromanifold.checkpoints.picture import audit_figure
-
-    content = io.BytesIO()
-    audit_figure(found).savefig(content, format=path.suffix.lstrip(".").lower())
-    return content.getvalue()
 
 
 def _audit_lines(found: "Audit") -> list[str]:

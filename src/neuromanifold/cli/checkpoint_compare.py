@@ -1,17 +1,15 @@
 """`neuromanifold checkpoint compare`, `align` and `fingerprint`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from neuromanifold.cli.checkpoint import Config, Family, Heads, Model
+from neuromanifold.cli.figures import check_figure, write_figure
 from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
 from neuromanifold.cli.output import columns, print_json, print_lines
 from neuromanifold.waiting import progress
-
-if TYPE_CHECKING:
-    from neuromanifold.checkpoints.compare import Comparison
 
 
 def compare(
@@ -33,14 +31,15 @@ def compare(
     Example: neuromanifold checkpoint compare base fine-tuned --figure moved.png
     """
     from neuromanifold.checkpoints.compare import compare as find
-    from neuromanifold.files import check_writable, write_file
 
-    if figure is not None:
-        check_writable(figure, force=force)
+    check_figure(figure, force=force)
     with progress("comparing"):
         found = find(first, second, config=config, heads=heads, family=family)
     if figure is not None:
-        write_file(figure, _drawn(found, figure), force=force)
+        from neuromanifold.checkpoints.heatmap import compare_figure
+        from neuromanifold.style import figure_of
+
+        write_figure(figure_of(compare_figure(found)[0]), figure, force=force)
     if json:
         print_json(found.to_dict())
         return
@@ -63,21 +62,6 @@ def compare(
 
 def _spread(values: tuple[float, ...]) -> str:
     return f"{min(values):.3g} … {max(values):.3g}"
-
-
-def _drawn(found: "Comparison", path: Path) -> bytes:
-    import io
-
-    from neuromanifold.checkpoints.heatmap import compare_figure
-    from neuromanifold.errors import ArgumentError
-    from neuromanifold.style import figure_of
-
-    suffix = path.suffix.lstrip(".").lower()
-    if suffix not in ("png", "svg", "pdf"):
-        raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {path.name}")
-    content = io.BytesIO()
-    figure_of(compare_figure(found)[0]).savefig(content, format=suffix)
-    return content.getvalue()
 
 
 def align(

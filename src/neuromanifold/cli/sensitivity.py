@@ -4,8 +4,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from neuromanifold.cli.figures import FigureFile, check_figure, write_figure
 from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions, Seed
+from neuromanifold.cli.options import DEFAULT_NETWORK, Force, Json, NetworkOptions, Seed
 from neuromanifold.cli.output import print_json, print_lines
 from neuromanifold.cost import certifying, sizes_of
 
@@ -15,7 +16,9 @@ def sensitivity(
     *,
     spread: Annotated[float, Parameter(help="how far the tokens of an input are apart")] = 0.1,
     inputs: Annotated[int, Parameter(help="the number of inputs")] = 32,
+    figure: FigureFile = None,
     seed: Seed = 0,
+    force: Force = False,
     limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
@@ -24,10 +27,16 @@ def sensitivity(
     Example: neuromanifold sensitivity --widths 3,3,3 --ranks 2,2 --tokens 3 --attention softmax
     """
     architecture = network.architecture()
+    check_figure(figure, force=force)
     with limits.spend(certifying(sizes_of(architecture)), "computing singular values"):
         from neuromanifold.certificates.sensitivity import sensitivity as compute
 
         answer = compute(architecture, spread=spread, inputs=inputs, seed=seed)
+    if figure is not None:
+        from neuromanifold.plots import plot_sensitivity
+        from neuromanifold.style import figure_of
+
+        write_figure(figure_of(plot_sensitivity(answer)), figure, force=force)
     if json:
         print_json(answer.to_dict())
     else:

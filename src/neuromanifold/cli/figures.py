@@ -1,0 +1,35 @@
+"""Figures that commands write: --figure FILE.png, .svg or .pdf."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from neuromanifold.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FigureFile = Annotated[Path | None, Parameter(help="draw it into this file, .png, .svg or .pdf")]
+
+
+def check_figure(path: Path | None, *, force: bool) -> None:
+    """Refuse a file that cannot be written, or of another kind, before the computation."""
+    from neuromanifold.files import check_writable
+
+    if path is None:
+        return
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {path.name}")
+    check_writable(path, force=force)
+
+
+def write_figure(figure: "Figure", path: Path, *, force: bool) -> None:
+    """Write the figure in the format of the file's name."""
+    import io
+
+    from neuromanifold.files import write_file
+
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix.lstrip(".").lower())
+    write_file(path, content.getvalue(), force=force)
