@@ -73,6 +73,20 @@ def test_every_shipped_grid_has_its_table():
     assert list(shipped("grids")) == list(TABLES) != []
 
 
+def test_the_page_counts_what_the_tables_hold():
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "atlas.md").read_text("utf-8")
+    for name in TABLES:
+        rows = table(name).values()
+        exact = sum(row["verdict"] == "exact" for row in rows)
+        formulas = sum(bool(row["formula"]) for row in rows)
+        theorems = sum(row["status"] == "theorem" for row in rows)
+        assert f"| `{name}` | {len(rows)} | {exact} | {formulas} | {theorems} | 0 |" in page
+    left = [row for name in TABLES for row in table(name).values() if row["verdict"] != "exact"]
+    assert f"## The {len(left)} rows that are not exact" in page
+    assert all(row["formula"] == "" and int(row["heads"]) > 1 for row in left)
+    assert max(int(row["upper"]) - int(row["rank"]) for row in left) == 8
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_holds_the_architectures_of_its_grid(name):
     grid = load_grid(name)

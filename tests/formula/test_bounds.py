@@ -3,8 +3,11 @@
 import csv
 from itertools import product
 
+import numpy as np
 import pytest
 
+from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.algebra.rank import rank
 from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.shipped import shipped
 from neuromanifold.certificates.exact import certify
@@ -12,7 +15,7 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.bounds import Bound, proved_bounds
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.formula.heads import layer_bounds
-from neuromanifold.statements import get
+from neuromanifold.statements import Facts, get
 
 
 def rows():
@@ -130,3 +133,51 @@ def test_layer_bounds_have_no_scalings_with_the_inner_skip():
     inner = layer_bounds(Architecture((3, 3), (1,), 2, heads=2, skip="inner"), 0, 3, 3)
     plain = layer_bounds(Architecture((3, 3), (1,), 2, heads=2), 0, 3, 3)
     assert inner["heads apart"] == plain["heads apart"] + 2
+
+
+@pytest.mark.statement("layers-bound")
+@pytest.mark.parametrize(
+    ("architecture", "spanned"),
+    [
+        (Architecture((2, 4, 2), (1, 1), 2, heads=3, value_ranks=(2, 1)), 4),
+        (Architecture((2, 4, 2), (1, 1), 2, heads=4, value_ranks=(1, 1)), 4),
+        (Architecture((2, 5, 2), (1, 1), 2, heads=3), 5),
+        (Architecture((2, 6, 2), (1, 3), 2, heads=4, mask="causal"), 6),
+        (Architecture((2, 5, 2), (1, 2), 2, heads=3, skip="inner"), 5),
+        (Architecture((1, 3, 2), (1, 1), 2, heads=3, skip="inner"), 2),
+        (Architecture((3, 6, 2), (1, 2), 1, heads=2), 6),
+    ],
+    ids=str,
+)
+def test_values_of_the_first_layer_span_what_the_bound_counts_on(architecture, spanned):
+    """Outputs at random weights and inputs mod p, by plain integers."""
+    p, rng = 1000003, np.random.default_rng(0)
+    c = Facts.of(architecture).seen_widths
+    assert heads._spanned(architecture, c)[1] == spanned
+    nu = c[0] if architecture.value_ranks is None else min(c[0], architecture.value_ranks[0])
+    d, t, columns = c[0], architecture.tokens, []
+    weights = [
+        (
+            _product(p, rng.integers(p, size=(d, 1)), rng.integers(p, size=(1, d))),
+            _product(p, rng.integers(p, size=(c[1], nu)), rng.integers(p, size=(nu, d))),
+        )
+        for _ in range(architecture.heads)
+    ]
+    for _ in range(12):
+        X = rng.integers(p, size=(d, t))
+        total = np.zeros((c[1], t), dtype=object)
+        for A, V in weights:
+            P = _product(p, X.T, A, X)
+            P = np.triu(P) if architecture.mask == "causal" else P
+            inside = _product(p, X, P) + (X if architecture.skip == "inner" else 0)
+            total = (total + _product(p, V, inside)) % p
+        columns.append(total)
+    field = PrimeField(p)
+    assert rank(field.from_integers(np.concatenate(columns, axis=1)), field) >= spanned
+
+
+def _product(p, *factors):
+    found = factors[0].astype(object)
+    for factor in factors[1:]:
+        found = found @ factor.astype(object) % p
+    return found

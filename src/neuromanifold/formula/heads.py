@@ -56,12 +56,22 @@ def _spanned(architecture: Architecture, c: tuple[int, ...]) -> tuple[int, ...]:
     and a factor Vᵀ n every nᵀ V x_j = 0: the values span V(span of the inputs). (With the inner
     skip take A = 0.)
 
-    More for the first layer: if H ≤ d_0, choose A_h = e_h e_hᵀ. On inputs (x, 0, …, 0) it is
+    More for the first layer. With one token and H ≤ d_0 choose A_h = e_h e_hᵀ: on inputs x it is
     Σ_h V_h x x_h², and the monomials x_m x_h² are all different, so that the values span the sum of
-    the images, c_1. With the inner skip one more head, with A = 0, is told apart by its degree.
+    the images, c_1. With two tokens or more choose A_h = e_a e_bᵀ with different (a, b): a token y
+    that sees x has Σ_h V_h x x_a y_b among its terms of degree two in x, and the monomials
+    x_m x_a y_b with m ≥ a are all different. So d_0 heads each have d_0 − a of their own, at most
+    ν, the rank of a V_h, of which the values span c_1 if they are so many. With the inner skip one
+    more head, with A = 0, is told apart by its degree.
     """
-    s = [c[0], c[1] if architecture.heads <= c[0] + (architecture.skip == "inner") else 0]
-    s[1] = max(s[1], min(c[0], c[1]))
+    heads, d = architecture.heads - (architecture.skip == "inner"), c[0]
+    s = [d, c[1] if heads <= d else 0]
+    if architecture.tokens > 1:
+        nu = _head_ranks(architecture, 0, d, c[1])[1]
+        own = sum(min(nu, d - h // d) for h in range(min(heads, d * d)))
+        own += nu if heads < architecture.heads else 0
+        s[1] = max(s[1], min(c[1], own))
+    s[1] = max(s[1], min(d, c[1]))
     for size in c[2:]:
         s.append(min(size, s[-1]))
     return tuple(s)
