@@ -6,7 +6,7 @@ import pytest
 from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, WeightsError
-from neuromanifold.fibers.pairs import swapped
+from neuromanifold.fibers.describe import swapped
 from neuromanifold.fibers.same import same_function
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.weights import Weights, random_weights, unflatten

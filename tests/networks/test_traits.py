@@ -12,13 +12,16 @@ from neuromanifold.networks import traits
 SOURCE = Path(nm.__file__).parent
 ASKING = ("networks", "formula", "geometry", "recovery", "paper", "atlas", "architecture.py")
 """Where an `Architecture` may be asked for its words."""
-OTHERS = ("statements", "checkpoints", "algebra", "explorer")
+OTHERS = ("statements", "checkpoints", "algebra")
 """What knows no architecture: records of facts, blocks of real models, arrays."""
 WORDS = {"attention", "skip", "mask", "value_ranks"}
 
 
 def questions(text):
-    """The lines that read a word of an architecture, other than to hand it on by its name."""
+    """The lines that read a word of an architecture, other than to hand it on by its name.
+
+    The matrix A of a member of a slice is called its attention too.
+    """
     tree = ast.parse(text)
     handed_on = {
         id(value)
@@ -31,7 +34,8 @@ def questions(text):
             for part in (node.left, *node.comparators):
                 if isinstance(part, ast.Attribute) and part.attr == "heads":
                     yield node.lineno
-        if isinstance(node, ast.Attribute) and node.attr in WORDS and id(node) not in handed_on:
+        asks = isinstance(node, ast.Attribute) and node.attr in WORDS and id(node) not in handed_on
+        if asks and getattr(node.value, "id", None) != "member":
             yield node.lineno
 
 

@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
+from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
 from neuromanifold.fibers.units import InUnits, in_units, size_exponent
 from neuromanifold.networks.traits import (
     adds_input,
@@ -33,9 +34,6 @@ from neuromanifold.networks.weights import Weights
 
 Inputs = Float[np.ndarray, "n d t"]
 Tensors = list[dict[str, np.ndarray]]
-
-UNDECIDED_FACTOR = 8.0
-"""Differences between what rounding explains and this multiple of it decide nothing."""
 
 _SIZES = (1.0, 4.0, 0.25, 2.0, 8.0, 0.5, 16.0, 0.125)
 _COPIES = 8

@@ -27,7 +27,6 @@ from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, UNDECIDED_FACTOR
 from neuromanifold.fibers.evidence import Evidence, exactly_equal, gather
-from neuromanifold.fibers.normal_form.comparable import in_float64, unit_roundoff
 from neuromanifold.fibers.outputs import (
     OutputDifference,
     Outputs,
@@ -37,7 +36,7 @@ from neuromanifold.fibers.outputs import (
     random_inputs,
 )
 from neuromanifold.fibers.transport.transport import Transport, transport
-from neuromanifold.fibers.units import InUnits
+from neuromanifold.fibers.units import InUnits, in_float64, unit_roundoff
 from neuromanifold.networks.traits import adds_input, is_homogeneous
 from neuromanifold.networks.weights import Weights
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuromanifold.fibers.normal_form.comparable import in_float64
+from neuromanifold.errors import WeightsError
 from neuromanifold.networks.traits import (
     adds_input,
     is_linear_in_scores,
@@ -48,6 +48,31 @@ class InUnits:
     rounding: tuple[dict[str, np.ndarray], ...]
     input: int
     output: int
+
+
+def in_float64(weights: Weights) -> Weights:
+    """The same weights as float64 NumPy arrays; NaN and infinite entries are an error."""
+    layers = []
+    for i, layer in enumerate(weights.layers):
+        tensors = {}
+        for name, tensor in layer.tensors().items():
+            tensors[name] = np.asarray(tensor, dtype=np.float64)
+            if not np.isfinite(tensors[name]).all():
+                raise WeightsError(
+                    f"weights must be finite; layers.{i}.{name} has entries that are NaN or "
+                    "infinite: mend them"
+                )
+        layers.append(tensors)
+    return Weights.from_tensors(weights.architecture, layers)
+
+
+def unit_roundoff(*weights: Weights) -> float:
+    """The distance from 1 to the next number, in the coarsest dtype among the tensors."""
+    return max(
+        float(np.finfo(np.asarray(tensor).dtype).eps)
+        for w in weights
+        for _, tensor in w.named_tensors()
+    )
 
 
 def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:

@@ -21,21 +21,6 @@ def narrowed(architecture: Architecture) -> Architecture:
     return Architecture.from_dict({**architecture.to_dict(), "widths": widths})
 
 
-def readout_upper_bound(architecture: Architecture, readout: Readout) -> int | None:
-    """What the virtual weights prove for a readout (virtual-bound, readouts).
-
-    With one output coordinate there are no differences, whatever the network.
-    """
-    if readout == "logits":
-        return virtual_upper_bound(architecture)
-    if architecture.widths[-1] == 1:
-        return 0
-    if architecture.skip == "residual":
-        return None
-    bound = virtual_upper_bound(narrowed(architecture))
-    return None if bound is None else bound - (readout == "decisions")
-
-
 def unshown_dimensions(architecture: Architecture, readout: Readout) -> int:
     """How many dimensions of the virtual weights the network proves not to show (virtual-bound).
 

@@ -107,29 +107,25 @@ class ChangeOfBasis(Family):
                 continue
             for index in _copies(space):
                 moves: dict[Slot, np.ndarray] = {}
+                at = _Copy(space, index, basis, weights, linear)
                 for tensor in self.network.tensors:
                     if space in tensor.spaces:
-                        self._turn(space, index, basis, tensor, weights, moves, linear)
+                        moves |= self._turned(at, tensor)
                     if tensor.absorbs and group_of(space).affine:
-                        self._absorb(space, index, basis, tensor, weights, moves, linear)
+                        for slot, seen in self._absorbed(at, tensor):
+                            before = moves.get(slot, np.zeros_like(seen))
+                            moves[slot] = linear.subtract(before, seen)
                 copy = f", {', '.join(map(str, index))}" if index else ""
                 blocks.append(GeneratorBlock(self.name, f"{space.name}{copy}", moves))
         return blocks
 
-    def _turn(
-        self,
-        space: Space,
-        index: tuple[int, ...],
-        basis: Float[np.ndarray, "count m m"],
-        tensor: Tensor,
-        weights: Tensors,
-        moves: dict[Slot, np.ndarray],
-        linear: LinearAlgebra,
-    ) -> None:
+    def _turned(self, at: "_Copy", tensor: Tensor) -> dict[Slot, np.ndarray]:
         """What the Lie algebra does to the parts of one tensor that belong to one copy."""
+        moves: dict[Slot, np.ndarray] = {}
+        space, basis, linear = at.space, at.basis, at.linear
         n, leading = space.size, self.network.leading(tensor)
-        for part in product(*(_choices(base, space, index) for base in leading)):
-            value = np.asarray(weights[tensor.name])[part]
+        for part in product(*(_choices(base, space, at.index) for base in leading)):
+            value = np.asarray(at.weights[tensor.name])[part]
             total = np.zeros((len(basis), *value.shape))
             for k, axis in enumerate(tensor.axes[len(leading) :]):
                 if axis.space is not space:
@@ -142,26 +138,16 @@ class ChangeOfBasis(Family):
                     shape = [len(basis), *(n if j == k else 1 for j in range(value.ndim))]
                     total = linear.subtract(total, -np.broadcast_to(c.reshape(shape), total.shape))
             moves[Slot(tensor.name, part)] = total
+        return moves
 
-    def _absorb(
-        self,
-        space: Space,
-        index: tuple[int, ...],
-        basis: Float[np.ndarray, "count m m"],
-        tensor: Tensor,
-        weights: Tensors,
-        moves: dict[Slot, np.ndarray],
-        linear: LinearAlgebra,
-    ) -> None:
-        """δb = −T y for a translation y, where b absorbs T."""
-        n = space.size
-        for reader, k in self._readers(space, tensor):
-            stack = np.zeros((len(basis), *_sizes(space), n))
-            stack[(slice(None), *index)] = basis[:, :n, n]
-            seen = np.stack([self._seen(space, reader, k, tensor, c, weights) for c in stack])
-            seen = linear.subtract(np.zeros_like(seen), seen)
-            slot = Slot(tensor.name, ())
-            moves[slot] = linear.subtract(moves.get(slot, np.zeros_like(seen)), -seen)
+    def _absorbed(self, at: "_Copy", tensor: Tensor) -> Iterator[tuple[Slot, np.ndarray]]:
+        """T y for every translation y, where the tensor absorbs T: δb = −T y."""
+        n = at.space.size
+        for reader in self._readers(at.space, tensor):
+            stack = np.zeros((len(at.basis), *_sizes(at.space), n))
+            stack[(slice(None), *at.index)] = at.basis[:, :n, n]
+            seen = [self._seen(at.space, reader, tensor, c, at.weights) for c in stack]
+            yield Slot(tensor.name, ()), np.stack(seen)
 
     def _translate(self, space: Space, c: np.ndarray, moved: dict[str, np.ndarray]) -> None:
         """Points move by c, and what readers see of it is absorbed."""
@@ -172,20 +158,19 @@ class ChangeOfBasis(Family):
                         c, tuple(range(len(space.over), tensor_rank(tensor) - 1))
                     )
                     moved[tensor.name] = moved[tensor.name] + _placed(shift, space, tensor, k)
-            for reader, k in self._readers(space, tensor):
-                seen = self._seen(space, reader, k, tensor, c, moved)
+            for reader in self._readers(space, tensor):
+                seen = self._seen(space, reader, tensor, c, moved)
                 moved[tensor.name] = moved[tensor.name] - seen
 
-    def _readers(self, space: Space, tensor: Tensor) -> Iterator[tuple[Tensor, int]]:
-        """The tensors that `tensor` absorbs and that read the space, with their dual axis."""
+    def _readers(self, space: Space, tensor: Tensor) -> Iterator[Tensor]:
+        """The tensors that `tensor` absorbs and that read the space."""
         for other in self.network.tensors:
-            if other.name in tensor.absorbs:
-                for k, axis in enumerate(other.axes):
-                    if axis.space is space and axis.exponent == -1:
-                        yield other, k
+            reads = any(axis.space is space and axis.exponent == -1 for axis in other.axes)
+            if reads and other.name in tensor.absorbs:
+                yield other
 
     def _seen(
-        self, space: Space, reader: Tensor, k: int, tensor: Tensor, c: np.ndarray, weights: Tensors
+        self, space: Space, reader: Tensor, tensor: Tensor, c: np.ndarray, weights: Tensors
     ) -> np.ndarray:
         """The reader contracted with c, summed over all axes that the absorbing tensor lacks."""
         letters = {axis: chr(97 + j) for j, axis in enumerate(reader.spaces)}
@@ -193,6 +178,17 @@ class ChangeOfBasis(Family):
         shift = "".join(letters[base] for base in space.over) + letters[space]
         kept = "".join(letters[s] for s in tensor.spaces)
         return np.einsum(f"{mine},{shift}->{kept}", np.asarray(weights[reader.name]), c)
+
+
+@dataclass(frozen=True, eq=False)
+class _Copy:
+    """One copy of a space, with its Lie algebra and the weights that it moves."""
+
+    space: Space
+    index: tuple[int, ...]
+    basis: Float[np.ndarray, "count m m"]
+    weights: Tensors
+    linear: LinearAlgebra
 
 
 def group_of(space: Space) -> Group:

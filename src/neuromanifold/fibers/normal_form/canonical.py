@@ -2,7 +2,7 @@
 
 Layer by layer, in coordinates of the layer's input that earlier layers have fixed:
 
-1. scaling (eq-13): every A_h has Frobenius norm 1, and its sign is that of `frame`;
+1. scaling (eq-13): every A_h has Frobenius norm 1, and its sign is that of a frame (`balanced`);
 2. heads are put in the order of a fixed linear function of A_h and of V_hᵀ G⁺ V_h, G = Σ V_h V_hᵀ,
    which no change of the output's coordinates moves;
 3. inter-layer (eq-9): the outputs (V_1 … V_H) get orthonormal rows, the basis of their row space
@@ -27,11 +27,13 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.fibers.deviation import Deviation, deviation
-from neuromanifold.fibers.normal_form.balanced import balanced_factors
-from neuromanifold.fibers.normal_form.comparable import in_float64
+from neuromanifold.fibers.normal_form.balanced import (
+    balanced_factors,
+    closest_rotation,
+    closest_to_frame,
+)
 from neuromanifold.fibers.normal_form.factors import ROUNDED_ZERO, numeric_rank
-from neuromanifold.fibers.normal_form.frame import closest_rotation, closest_to_frame
-from neuromanifold.fibers.units import in_units
+from neuromanifold.fibers.units import in_float64, in_units
 from neuromanifold.networks.traits import adds_input, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
 

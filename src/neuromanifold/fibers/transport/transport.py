@@ -29,15 +29,12 @@ from jaxtyping import Float, Int
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed
-from neuromanifold.fibers.normal_form.comparable import (
-    check_same_architecture,
-    in_float64,
-    unit_roundoff,
-)
+from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.normal_form.factors import match_factors, numeric_rank
 from neuromanifold.fibers.transport.matching import match_heads, scale_factor
 from neuromanifold.fibers.transport.refine import refine
 from neuromanifold.fibers.transport.wide import Alignment, complete_interfaces
+from neuromanifold.fibers.units import in_float64, unit_roundoff
 from neuromanifold.networks.family import Element
 from neuromanifold.networks.traits import adds_input, adds_values, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
@@ -117,7 +114,11 @@ def transport(first: Weights, second: Weights, *, unit: float | None = None) -> 
         second: weights W' of the same architecture.
         unit: the unit roundoff with which the weights were stored; by default that of their dtype.
     """
-    check_same_architecture(first, second)
+    if first.architecture != second.architecture:
+        raise ArgumentError(
+            "two weights of one architecture were wanted; got "
+            f"{first.architecture.name} and {second.architecture.name}"
+        )
     unit = unit_roundoff(first, second) if unit is None else unit
     W, W_new = in_float64(first), in_float64(second)
     with np.errstate(all="ignore"):  # what overflows is found by the residual

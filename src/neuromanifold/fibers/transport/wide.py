@@ -188,10 +188,8 @@ class _System:
 
 def _invertible(blocks: Known, wide: list[int]) -> Known:
     """The blocks with 1 in place of a singular C_i: the residual measured afterwards tells."""
-    for i in wide:
-        if not np.linalg.cond(blocks["C", i, 0]) < 1e12:
-            blocks["C", i, 0] = np.eye(len(blocks["C", i, 0]))
-    return blocks
+    singular = [i for i in wide if not np.linalg.cond(blocks["C", i, 0]) < 1e12]
+    return blocks | {("C", i, 0): np.eye(len(blocks["C", i, 0])) for i in singular}
 
 
 def _add_layer(
