@@ -11,7 +11,8 @@ from models import CONFIGS, block_of, make_model, save_model, tensors_of
 
 import neuromanifold as nm
 from neuromanifold.algebra.linear import FloatingPoint
-from neuromanifold.checkpoints.block import Attention, Block, Rotary
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block_parts import Attention, Rotary
 from neuromanifold.checkpoints.diagram import block_network, without_symmetries
 from neuromanifold.checkpoints.gauge.group import redundancy, unmet
 from neuromanifold.checkpoints.proof import certify_block, small_block

@@ -72,8 +72,13 @@ def test_same_sees_through_permutations_of_heads_and_neurons_and_names_them(tmp_
     first = open_checkpoint(make_model(tmp_path / "first", name))
     second = moved(tmp_path, first, permuted(first.block, first.weights(), seed=3))
     found = same(first, second)
-    assert found.verdict == "same", found
+    assert (found.verdict, found.level) == ("same", "exact"), found
     assert {"heads permuted", "neurons permuted"} <= set(found.symmetries)
+    weights = {k: np.array(v) for k, v in second.weights().items()}
+    weights["layers.0.value"][0, 0, 0] *= 1 + 2.0**-23
+    nearly = same(first, moved(tmp_path, second, weights, name="nearly"))
+    assert (nearly.verdict, nearly.level) == ("same", "equal to rounding"), nearly
+    assert "no worst-case bound" in nearly.to_dict()["evidence"]
     where = next(key for key in found.element if key.endswith(".heads"))
     name = where.replace("heads", "query")
     mine, theirs = first.tensor(name), second.tensor(name)

@@ -21,7 +21,11 @@ from neuromanifold.checkpoints.matching import (
 )
 
 SAFETY = 4.0
-"""Both factors of both models are rounded, and folding rounds gain and map: at most four errors."""
+"""Both factors of both models are rounded, and folding rounds gain and map: four errors.
+
+Sums of many rounded terms are bounded in quadrature, as independent errors add up: this is no
+worst-case bound, and the answer says so.
+"""
 USELESS = 0.25
 """A tolerance above this share of the product itself decides nothing."""
 
@@ -299,11 +303,9 @@ def _flat(part: np.ndarray) -> np.ndarray:
     return part.reshape(-1, part.shape[-1])
 
 
-def _rescaled(tensors: Mapping[str, np.ndarray], forms: Neurons | None) -> np.ndarray:
+def _rescaled(tensors: Mapping[str, np.ndarray], forms: Neurons) -> np.ndarray:
     """By how much framing scaled every neuron's row."""
     up = np.linalg.norm(tensors["up"], axis=1)
-    if forms is None:
-        return np.ones_like(up)
     framed = np.linalg.norm(forms.signed[:, : tensors["up"].shape[1]], axis=1)
     return framed / np.maximum(up, 1e-300)
 
@@ -322,8 +324,8 @@ def _neuron_agreement(
     def terms(order: np.ndarray) -> np.ndarray:
         """Only constants are sums, and their rows may have been rescaled: by at most their size."""
         total = np.zeros((len(order), a.fixed.shape[1] + a.signed.shape[1]))
-        for (tensors, sizes), rows in ((first, np.arange(len(order))), (second, order)):
-            scale = _rescaled(tensors, neuron_forms(block, tensors))
+        for (tensors, sizes), forms, rows in ((first, a, own), (second, b, order)):
+            scale = _rescaled(tensors, forms)
             at = a.fixed.shape[1] + tensors["up"].shape[1]
             total[:, at] += (sizes["up"] * scale)[rows]
             if a.fixed.shape[1]:
@@ -338,7 +340,7 @@ def _neuron_agreement(
         rows, others = np.hstack([a.fixed, a.signed]), np.hstack([b.fixed[order], signed])
         return compare_rows("MLP, neuron", layer, rows, others, rounding, terms(order))
 
-    order = np.arange(len(a.signed))
+    order = own = np.arange(len(a.signed))
     found = deviation(order)
     if not found.agrees:
         other = match_neurons(a, b)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuromanifold.checkpoints.block import Layout
+from neuromanifold.checkpoints.block_parts import Layout
 from neuromanifold.checkpoints.canonical import Canonical, Steps
 from neuromanifold.checkpoints.checkpoint import Checkpoint
 from neuromanifold.checkpoints.fold import untied

@@ -8,7 +8,8 @@ import numpy as np
 
 from neuromanifold.checkpoints.align import Alignment, align
 from neuromanifold.checkpoints.audit import Audit, audit
-from neuromanifold.checkpoints.block import Block, Layout
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block_parts import Layout
 from neuromanifold.checkpoints.canonical import Canonical, CanonicalReport, Steps, write_canonical
 from neuromanifold.checkpoints.checkpoint import Checkpoint, open_checkpoint
 from neuromanifold.checkpoints.compare import Comparison, compare

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuromanifold.checkpoints.block import Attention, Block
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block_parts import Attention
 from neuromanifold.checkpoints.canonical import Canonical, Steps
 from neuromanifold.checkpoints.checkpoint import Checkpoint
 from neuromanifold.checkpoints.frame import frame_neurons, with_bias

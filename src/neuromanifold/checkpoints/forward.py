@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.checkpoints.block import Attention, Block, Mlp, Norm, Relative, Rotary
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block_parts import Attention, Mlp, Norm, Relative, Rotary
 from neuromanifold.errors import ArgumentError
 
 Tensors = Mapping[str, Any]

@@ -8,7 +8,8 @@ values are nearly equal are determined only together.
 
 import numpy as np
 
-from neuromanifold.checkpoints.block import Attention, Block
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block_parts import Attention
 
 Tensors = dict[str, np.ndarray]
 

@@ -24,17 +24,18 @@ def match_stream(block: Block, first: Tensors, second: Tensors) -> np.ndarray | 
     permutation, with signs under RMS norms, where it is tied (tied-rotation). None when nothing
     but the identity is free, or nothing is better.
     """
+    if not frees_rotation(block) and not frees_permutation(block):
+        return None
+    mine, theirs = starts(block, first), starts(block, second)
     if frees_rotation(block):
-        R = carried(block, starts(block, second), starts(block, first))
-    elif frees_permutation(block):
-        cross = starts(block, first).T @ starts(block, second)
+        R = carried(block, theirs, mine)
+    else:
+        cross = mine.T @ theirs
         rows, columns = linear_sum_assignment(cross if block.centred else abs(cross), maximize=True)
         R = np.zeros_like(cross)
         negative = (cross[rows, columns] < 0) & (not block.centred)
         R[rows, columns] = np.where(negative, -1.0, 1.0)
-    else:
-        return None
-    return _if_better(starts(block, first), starts(block, second), R)
+    return _if_better(mine, theirs, R)
 
 
 def match_tables(block: Block, first: Tensors, second: Tensors) -> Tensors:
@@ -50,12 +51,14 @@ def match_tables(block: Block, first: Tensors, second: Tensors) -> Tensors:
 
 
 def _if_better(first: np.ndarray, second: np.ndarray, R: np.ndarray | None) -> np.ndarray | None:
-    """R, unless rows of the second are as near to those of the first without it."""
-    if R is None:
+    """The orthogonal R, unless rows of the second are as near to those of the first without it.
+
+    ‖A − B‖² − ‖A − B Rᵀ‖² = 2 ⟨AᵀB, R − 1⟩, which needs no product with the whole table.
+    """
+    if R is None or np.array_equal(R, np.eye(len(R))):
         return None
-    before = float(np.sum((first - second) ** 2))
-    after = float(np.sum((first - second @ R.T) ** 2))
-    return R if before - after > SAME * float(np.sum(first**2)) else None
+    nearer = 2 * float(np.sum((first.T @ second) * (R - np.eye(len(R)))))
+    return R if nearer > SAME * float(np.sum(first**2)) else None
 
 
 def moved_outer(block: Block, first: Tensors, second: Tensors, R: np.ndarray | None) -> Tensors:

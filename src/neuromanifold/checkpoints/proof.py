@@ -10,7 +10,8 @@ from typing import Any
 
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.exact import certify
-from neuromanifold.checkpoints.block import Attention, Block, Head, Patch, Relative, Rotary
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block_parts import Attention, Head, Patch, Relative, Rotary
 from neuromanifold.checkpoints.diagram import block_network
 from neuromanifold.checkpoints.gauge.group import redundancy, unmet
 from neuromanifold.checkpoints.gauge.part import Readout

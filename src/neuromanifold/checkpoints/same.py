@@ -19,10 +19,12 @@ from neuromanifold.checkpoints.agreement import (
     compare_layers,
     compare_rows,
 )
-from neuromanifold.checkpoints.audit import precision, read_by
+from neuromanifold.checkpoints.audit import precision
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
+from neuromanifold.checkpoints.constants import constant_terms
 from neuromanifold.checkpoints.forms import folded
+from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
 from neuromanifold.checkpoints.matching import match_stream, moved_outer
 from neuromanifold.checkpoints.running import deviation, random_inputs, run
 from neuromanifold.checkpoints.stream import rotate_layer
@@ -31,6 +33,14 @@ from neuromanifold.checkpoints.writing import write_safetensors
 
 LEAST_ROUNDING = 2.0**-46
 """Folding and QR in float64 lose a few more bits than float64 storage does."""
+EVIDENCE = {
+    "exact": "equality of the stored numbers",
+    "equal to rounding": "every deviation is within four times what independent rounding errors "
+    "add up to, in quadrature: no worst-case bound, and no proof",
+    "different": "an input on which the outputs differ by more than rounding makes",
+    None: "none",
+}
+"""What each level rests on."""
 NOISE = 30.0
 """Outputs agree when they differ by at most this many times what rounding-size noise makes."""
 
@@ -52,8 +62,9 @@ class Sameness:
 
     Attributes:
         verdict: `same`, `different` or `undecided`.
-        level: `exact` (the stored numbers agree up to permutations), `equal to rounding`, or
-            `different`; None when undecided.
+        level: `exact` (the stored numbers are equal up to orders of heads and neurons), `equal to
+            rounding` (rounding errors that are independent explain every deviation four times
+            over; no worst-case bound is proved), or `different`; None when undecided.
         reason: one sentence.
         symmetries: the symmetries that were used, in words.
         differences: the parts that differ by more than rounding, the worst first.
@@ -88,6 +99,7 @@ class Sameness:
             "error": self.error,
             "tolerance": NOISE * self.noise,
             "rounding": asdict(self.rounding),
+            "evidence": EVIDENCE[self.level],
             "seed": self.seed,
             "witness": None if self.witness is None else asdict(self.witness),
         }
@@ -221,51 +233,6 @@ def _outer_deviations(
     return found
 
 
-def constant_terms(model: Checkpoint, layer: int) -> dict[str, np.ndarray]:
-    """The sizes of the terms that folding sums into constants and biases, in quadrature.
-
-    A constant is b + W β, whose terms are rounded independently: √(b² + Σ W² β²). What is summed
-    into the stream is spread evenly over its coordinates, as a rotation may do.
-    """
-    block, at = model.block, f"layers.{layer}."
-    shifts = _shifts(model, layer)
-    sizes: dict[str, np.ndarray] = {}
-    for name in ("query", "key", "value", "up", "gate"):
-        if name not in block.layer_shapes:
-            continue
-        weight, shift = (
-            model.tensor(at + name),
-            shifts["mlp" if name in ("up", "gate") else "attention"],
-        )
-        square = np.zeros(weight.shape[:-1]) if shift is None else weight**2 @ shift**2
-        if f"{name}_bias" in block.layer_shapes:
-            square = square + model.tensor(f"{at}{name}_bias") ** 2
-        sizes[name] = np.sqrt(square)
-    for name, shift in (("output_bias", shifts["attention"]), ("down_bias", shifts["mlp"])):
-        if name in block.layer_shapes:
-            output = model.tensor(f"{at}output") ** 2
-            square = np.einsum("grdv,gv->d", output, sizes["value"] ** 2).sum()
-            square += np.sum(model.tensor(at + name) ** 2)
-            if block.placement == "post" and shift is not None:
-                square += np.sum(shift**2)
-            sizes[name] = np.full(block.width, np.sqrt(square / block.width))
-    return sizes
-
-
-def _shifts(model: Checkpoint, layer: int) -> dict[str, np.ndarray | None]:
-    """The shifts of the norms that attention and MLP read."""
-    block, at = model.block, f"layers.{layer}."
-
-    def shift(norm: str) -> np.ndarray | None:
-        return model.tensor(f"{at}{norm}_shift") if f"{norm}_shift" in block.layer_shapes else None
-
-    if block.placement == "post":
-        reads = read_by(model, layer)
-        return {"attention": None if reads is None else reads.shift, "mlp": shift("attention_norm")}
-    other = "mlp_norm" if "mlp_norm" in block.layer_shapes else "attention_norm"
-    return {"attention": shift("attention_norm"), "mlp": shift(other)}
-
-
 def _note_changes(
     block: Block,
     layer: int,
@@ -364,7 +331,7 @@ def _verdict(
         verdict = "same"
         level = "exact" if _stored_alike(a, b, found) else "equal to rounding"
         reason = (
-            "the stored numbers are equal"
+            "the stored numbers are equal" + (", in another order" if found.changes else "")
             if level == "exact"
             else f"every part agrees to rounding, and the outputs to {error:.1e}"
         )
@@ -397,10 +364,25 @@ def _symmetries(found: _Found, notes: list[str]) -> list[str]:
 
 
 def _stored_alike(a: Checkpoint, b: Checkpoint, found: _Found) -> bool:
-    """Whether the stored numbers are equal, up to the rotary layout and a copied head."""
-    if found.changes or found.moved or found.stream is not None:
-        return False
-    return all(np.array_equal(a.tensor(name), b.tensor(name)) for name in a.block.shapes)
+    """Whether the stored numbers are equal, up to the orders that were found for heads and neurons.
+
+    The rotary layout and a copied head are already undone. Orders are symmetries whatever the
+    weights, so equality is exact.
+    """
+    outer, other = a.outer(), b.outer()
+    table, theirs = outer.pop("score_table", None), other.pop("score_table", None)
+    alike = all(np.array_equal(value, other[name]) for name, value in outer.items())
+    for layer, agreement in enumerate(found.layers):
+        if not alike:
+            return False
+        mine, moved = a.layer(layer), b.layer(layer)
+        permute_heads(a.block, moved, agreement.heads)
+        if agreement.neurons is not None:
+            permute_neurons(moved, agreement.neurons)
+        alike = all(np.array_equal(value, moved[name]) for name, value in mine.items())
+        if table is not None and theirs is not None:
+            alike = alike and np.array_equal(table, theirs[:, agreement.heads])
+    return alike
 
 
 def _witness(outputs: np.ndarray, others: np.ndarray, seed: int) -> Witness:

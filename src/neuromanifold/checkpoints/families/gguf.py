@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from neuromanifold.checkpoints.block import Attention, Block, Head, Layout, Mlp, Norm
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block_parts import Attention, Head, Layout, Mlp, Norm
 from neuromanifold.checkpoints.families.layout import (
     Family,
     Settings,

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from neuromanifold.checkpoints.block import Attention, Block, Mlp, Norm, Placement, Shapes
+from neuromanifold.checkpoints.block import Block, Placement, Shapes
+from neuromanifold.checkpoints.block_parts import Attention, Mlp, Norm
 from neuromanifold.checkpoints.families.layout import (
     Family,
     Settings,

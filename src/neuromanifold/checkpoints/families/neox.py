@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from neuromanifold.checkpoints.block import Attention, Block, Mlp, Norm
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block_parts import Attention, Mlp, Norm
 from neuromanifold.checkpoints.families.layout import (
     Family,
     Settings,

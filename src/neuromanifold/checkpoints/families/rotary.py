@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
-from neuromanifold.checkpoints.block import Layout, Rotary
+from neuromanifold.checkpoints.block_parts import Layout, Rotary
 from neuromanifold.checkpoints.families.layout import Settings
 from neuromanifold.errors import NotCoveredError
 

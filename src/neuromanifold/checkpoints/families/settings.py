@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from neuromanifold.checkpoints.block import Activation, Head, Shapes
+from neuromanifold.checkpoints.block import Shapes
+from neuromanifold.checkpoints.block_parts import Activation, Head
 from neuromanifold.checkpoints.families.layout import Part, Settings, Slot, plain
 from neuromanifold.errors import FileFormatError, NotCoveredError
 

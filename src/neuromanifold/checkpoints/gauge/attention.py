@@ -6,7 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.checkpoints.block import Attention, Block, Shapes
+from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block_parts import Attention
 from neuromanifold.checkpoints.gauge.part import GaugePart, Readout, Tensors, layer_names
 
 

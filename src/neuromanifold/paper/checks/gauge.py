@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from neuromanifold.checkpoints.block import (
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block_parts import (
     Attention,
-    Block,
     Head,
     Mlp,
     Norm,
