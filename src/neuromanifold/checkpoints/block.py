@@ -9,7 +9,7 @@ The tensors of a block have heads as leading axes: query (G, H/G, d_k, d), key (
 (G, d_v, d), output (G, H/G, d, d_v); their names and shapes are `layer_shapes` and `global_shapes`.
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from math import prod
 from typing import Any, Literal, get_args
@@ -69,7 +69,7 @@ class Block:
     tables: tuple[tuple[str, int], ...] = ()
     position_offset: int = 0
     patch: Patch | None = None
-    head: Head = Head()
+    head: Head = field(default_factory=Head)
 
     def __post_init__(self) -> None:
         positive("block", width=self.width, layers=self.layers)
