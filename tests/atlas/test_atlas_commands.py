@@ -197,3 +197,12 @@ def test_looking_at_a_store_loads_no_array_library(folder):
         "sys.exit(any(m in sys.modules for m in ('jax', 'numpy', 'distributed', 'matplotlib')))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_a_run_without_a_file_is_called_after_its_grid(folder, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.sqlite", "g.toml"):
+        (tmp_path / name.replace("a.", "g.")).write_bytes((folder / name).read_bytes())
+    code, out, _ = run(capsys, "atlas", "run", "g.toml")
+    assert code == 0
+    assert out.startswith("g.sqlite: all 24 tasks of g are done; 0 were computed now")

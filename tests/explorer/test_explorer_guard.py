@@ -1,6 +1,7 @@
 """Nobody but the explorer's own page can ask it anything, and never much at once."""
 
 import json
+import socket
 
 import pytest
 from explorers import HOST, TOKEN, Explorer
@@ -8,7 +9,7 @@ from explorers import HOST, TOKEN, Explorer
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, FileFormatError
 from neuromanifold.explorer.guard import QUESTION_BYTES
-from neuromanifold.explorer.serve import Address, check_host
+from neuromanifold.explorer.serve import Address, _bind, check_host
 from neuromanifold.explorer.session import Session
 
 
@@ -204,3 +205,13 @@ def test_an_architecture_of_any_size_is_described_without_arrays(explorer):
     assert not answer.json()["proof"]["offered"]
     deep = Architecture((2,) * 401, (2,) * 400, 3).to_dict()
     assert explorer.post("/api/network", json={"architecture": deep}).status_code == 200
+
+
+def test_a_port_that_is_announced_is_open_and_taken():
+    first = _bind("127.0.0.1", None)
+    port = first.getsockname()[1]
+    with first, socket.create_connection(("127.0.0.1", port), timeout=5):
+        with pytest.raises(ArgumentError, match="cannot be taken"):
+            _bind("127.0.0.1", port)
+        with _bind("127.0.0.1", None) as second:
+            assert second.getsockname()[1] != port

@@ -38,7 +38,10 @@ _SHOWN = "network,readout,seed,parameters,rank,upper,verdict,formula,status,agre
 def run(
     grid: Annotated[Path, Parameter(help="a grid (TOML), or the name of one of the package")],
     *,
-    out: Annotated[Path, Parameter(help="the atlas file to write or to go on with")],
+    out: Annotated[
+        Path | None,
+        Parameter(help="the atlas file to write or to go on with; default NAME.sqlite"),
+    ] = None,
     scheduler: Annotated[
         str | None, Parameter(help="a running Dask scheduler, tcp://HOST:PORT")
     ] = None,
@@ -52,13 +55,14 @@ def run(
 ) -> int:
     """Certify every architecture of a grid; the same command again goes on where it stopped.
 
-    Example: neuromanifold atlas run heads --out heads.sqlite
+    Example: neuromanifold atlas run heads
     """
     from neuromanifold.atlas.grid import load_grid
     from neuromanifold.atlas.store import open_for_writing
     from neuromanifold.atlas.sweep import run_sweep
 
     read, cores = load_grid(grid), _cores(workers)
+    out = out or Path(f"{Path(grid).stem}.sqlite")
     plan = _survey(read, None if yes else limit, limits, 1 if scheduler else cores)
     try:
         with open_for_writing(out) as store:

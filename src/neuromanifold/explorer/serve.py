@@ -102,6 +102,7 @@ def _bind(host: str, port: int | None) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((host, candidate))
+            bound.listen()  # from here on the port is ours, and who comes early waits
         except (OSError, OverflowError) as error:
             bound.close()
             why = str(error)
