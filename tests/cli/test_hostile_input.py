@@ -207,7 +207,7 @@ def large_cases(count, folder):
     commands = [
         ("dim",), ("dim", "--certify"), ("dim", "--estimate"), ("dim", "--certify", "--json"),
         ("explain",), ("redundancy",), ("identifiable", "A.0[0,0,0]"),
-        ("identifiable", "norm(V.0)"),
+        ("identifiable", "norm(V.0)"), ("discover",), ("sensitivity",),
         ("certify", "--out", "large.json", "--force"),
         ("weights", "init", "--out", "large", "--force"),
     ]  # fmt: skip

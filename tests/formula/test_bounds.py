@@ -2,6 +2,7 @@
 
 import csv
 from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from neuromanifold.certificates.exact import certify
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.bounds import Bound, proved_bounds
 from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.formula.heads import layer_bounds
+from neuromanifold.formula.heads import forms_of_degree, layer_bounds
 from neuromanifold.statements import Facts, get
 
 
@@ -181,3 +182,14 @@ def _product(p, *factors):
     for factor in factors[1:]:
         found = found @ factor.astype(object) % p
     return found
+
+
+def test_forms_are_counted_up_to_what_matters():
+    for degree, variables, most in product((0, 1, 2, 7, 40), (1, 2, 3, 30), (1, 5, 10**6, 10**40)):
+        expected = min(comb(degree + variables - 1, degree), most)
+        assert forms_of_degree(degree, variables, most) == expected
+
+
+def test_bounds_of_any_size_come_at_once():
+    network = Architecture((3000, 7) * 20 + (3000,), (3,) * 40, 17, heads=10**6)
+    assert proved_bounds(network)[0].value < network.parameters

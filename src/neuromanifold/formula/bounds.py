@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import comb
 
 from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.all_widths import virtual_upper_bound
 from neuromanifold.formula.heads import (
+    forms_of_degree,
     is_plain_lightning,
     layer_bounds,
     layer_dimension,
@@ -79,16 +79,20 @@ def _of_logits(architecture: Architecture) -> Iterator[Bound]:
 def _of_polynomials(architecture: Architecture) -> Iterator[Bound]:
     """Spaces of polynomial maps that contain the functions of a lightning network (ambient).
 
-    Without mask and skip these are maps X ↦ N(X Xᵀ) X; with one token, forms of degree 3^l.
+    Without mask and skip these are maps X ↦ N(X Xᵀ) X; with one token, forms of degree 3^l. Spaces
+    with more dimensions than there are parameters bound nothing.
     """
+    most = architecture.parameters
     d, d_out, depth = architecture.widths[0], architecture.widths[-1], architecture.depth
     if is_plain_lightning(architecture):
-        maps = polynomial_maps(d, d_out, depth)
-        yield Bound(maps, "ambient", "polynomial maps of X Xᵀ")
+        maps = polynomial_maps(d, d_out, depth, most)
+        if maps < most:
+            yield Bound(maps, "ambient", "polynomial maps of X Xᵀ")
     kind = (architecture.attention, architecture.skip, architecture.tokens)
     if kind == ("lightning", "none", 1):
-        forms = d_out * comb(d + 3**depth - 1, 3**depth)
-        yield Bound(forms, "ambient", "forms in one token")
+        cubes = d_out * forms_of_degree(3**depth, d, most)
+        if cubes < most:
+            yield Bound(cubes, "ambient", "forms in one token")
 
 
 def _of_differences(architecture: Architecture, readout: str) -> Iterator[Bound]:

@@ -43,7 +43,7 @@ def layers_bound(architecture: Architecture) -> int:
         if i and architecture.skip != "residual":
             total -= c[i] * s[i]
         if is_plain_lightning(architecture):
-            total = min(total, polynomial_maps(c[0], c[i + 1], i + 1))
+            total = polynomial_maps(c[0], c[i + 1], i + 1, most=total)
     return total
 
 
@@ -89,7 +89,7 @@ def several_heads_dimension(architecture: Architecture) -> int:
         if i and architecture.skip != "residual":
             total -= c[i] ** 2
         if is_plain_lightning(architecture):
-            total = min(total, polynomial_maps(c[0], c[i + 1], i + 1))
+            total = polynomial_maps(c[0], c[i + 1], i + 1, most=total)
     return total
 
 
@@ -99,10 +99,24 @@ def is_plain_lightning(architecture: Architecture) -> bool:
     return kind == ("lightning", "none", "none")
 
 
-def polynomial_maps(d: int, d_out: int, depth: int) -> int:
-    """The dimension of the maps X ↦ N(X Xᵀ) X, N of degree (3^l − 1)/2 in the entries of X Xᵀ."""
-    degree, symmetric = (3**depth - 1) // 2, d * (d + 1) // 2
-    return d_out * d * comb(symmetric + degree - 1, degree)
+def polynomial_maps(d: int, d_out: int, depth: int, most: int) -> int:
+    """The dimension of the maps X ↦ N(X Xᵀ) X, N of degree (3^l − 1)/2 in X Xᵀ, or `most`."""
+    return min(most, d_out * d * forms_of_degree((3**depth - 1) // 2, d * (d + 1) // 2, most))
+
+
+def forms_of_degree(degree: int, variables: int, most: int) -> int:
+    """The dimension of the forms of a degree in some variables, or `most` where it is larger.
+
+    It is n choose k with n = degree + variables − 1 and k the smaller of degree and variables − 1.
+    Each step below at least doubles the value, as k ≤ n/2: few steps, however large the degree.
+    """
+    n, k = degree + variables - 1, min(degree, variables - 1)
+    value = 1
+    for i in range(1, k + 1):
+        value = value * (n - k + i) // i
+        if value >= most:
+            return most
+    return min(value, most)
 
 
 def linear_maps(architecture: Architecture) -> int:

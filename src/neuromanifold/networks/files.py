@@ -39,8 +39,8 @@ def load_weights(path: str | Path) -> Weights:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
         raise FileFormatError(
-            f"{path} is not a readable safetensors file ({error}); it may be cut short or of "
-            "another format: write it again, for instance with `neuromanifold weights init`"
+            f"{path} is not a readable safetensors file ({str(error)[:200]}); it may be cut short "
+            "or of another format: write it again, for instance with `neuromanifold weights init`"
         ) from None
     if _HEADER not in header:
         raise FileFormatError(
