@@ -117,6 +117,11 @@ class Architecture(Displayed):
         )
 
     @property
+    def free_widths(self) -> tuple[int, ...]:
+        """The widths between layers in which any basis will do: none with a residual skip."""
+        return () if self.skip == "residual" else self.widths[1:-1]
+
+    @property
     def scores(self) -> int:
         """The number of scores that one input gives, in all layers and heads."""
         return self.depth * self.heads * self.tokens**2

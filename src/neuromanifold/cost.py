@@ -60,6 +60,8 @@ class Sizes:
         exponentials: how many exponentials one input needs.
         outputs: the numbers that come out for one input.
         largest: the longest side of a matrix of weights.
+        unknowns: the sides of all matrices squared, and their entries: what discovery solves for.
+        kernel: kernel directions that changes of basis span, whose columns are left out of a rank.
     """
 
     parameters: int
@@ -68,30 +70,34 @@ class Sizes:
     exponentials: int
     outputs: int
     largest: int
+    unknowns: int
+    kernel: int = 0
 
 
 def sizes_of(architecture: Architecture) -> Sizes:
     """The sizes of a network."""
     t, H = architecture.tokens, architecture.heads
-    streams = sum(
-        H * (2 * a + d + d_next) * t
-        for a, d, d_next in zip(
-            architecture.ranks, architecture.widths, architecture.widths[1:], strict=False
-        )
-    )
+    layers = architecture.shapes
+    matrices = [shape[1:] for layer in layers for shape in layer.values()]
+    inner = [layer[name][1:] for layer in layers for name in ("query", "output") if name in layer]
+    changes = H * sum(min(m, n) ** 2 for m, n in inner)
+    changes += sum(d * d for d in architecture.free_widths)
     return Sizes(
         parameters=architecture.parameters,
         depth=architecture.depth,
-        activations=architecture.scores + streams,
+        activations=architecture.scores + sum(H * (m + n) * t for m, n in matrices),
         exponentials=architecture.exponentials,
         outputs=architecture.widths[-1] * t,
         largest=max(*architecture.widths, *architecture.ranks),
+        unknowns=H * sum(m * m + n * n + m * n for m, n in matrices),
+        kernel=min(changes, 2 * architecture.parameters // 3),
     )
 
 
-def function_sizes(parameters: int, inputs: int, outputs: int) -> Sizes:
+def function_sizes(parameters: int, inputs: int, outputs: int, unknowns: int) -> Sizes:
     """The sizes of a user's function, as far as its arguments tell them."""
-    return Sizes(parameters, 1, parameters + inputs + outputs, 0, outputs, max(inputs, outputs))
+    activations = parameters + inputs + outputs
+    return Sizes(parameters, 1, activations, 0, outputs, max(inputs, outputs), unknowns)
 
 
 def holding(sizes: Sizes, copies: int = 4) -> Cost:
@@ -102,17 +108,41 @@ def holding(sizes: Sizes, copies: int = 4) -> Cost:
 def certifying(sizes: Sizes, inputs: int | None = None) -> Cost:
     """A rank over a prime field with its upper bound, and the independence of the exponentials.
 
-    The echelon form has one row for each unit of the rank, at most N, of N columns; it is held
-    twice while it grows. Rows are evaluated `_BATCH` at a time. With E exponentials their exponents
-    fill a square of side E, of which an elimination holds several copies.
+    The echelon form has at most n = N − kernel rows and columns; it is held twice while it grows.
+    Rows of N columns are evaluated `_BATCH` at a time. The tangent vectors of one family after the
+    other are held with their own echelon form, each in the columns of a layer or two. With E
+    exponentials their exponents fill a square of side E, of which an elimination holds several
+    copies.
     """
     N, E = sizes.parameters, sizes.exponentials
-    rows = N + 8 if inputs is None else inputs
+    n, layer = N - sizes.kernel, N / sizes.depth
+    rows = n + 8 if inputs is None else inputs
     batch = min(rows, _BATCH)
-    held = 2 * min(rows, N) * N + batch * (4 * N + 4 * sizes.activations) + 10 * E * E
-    tracing = 0.01 + 0.02 * sizes.depth * (3 if E else 1)
+    held = min(rows, n) * n + batch * (4 * N + 4 * sizes.activations) + 10 * E * E
+    tracing = 0.05 + 0.05 * sizes.depth * (2 if E else 1)
     evaluating = 1e-8 * rows * (N + sizes.activations)
-    return _cost(held, tracing + evaluating + 5e-11 * min(rows, N) * N * N + 1e-10 * float(E) ** 3)
+    elimination = 6e-11 * min(rows, n) ** 2 * float(n) + 1e-10 * float(E) ** 3
+    symmetries = 6e-11 * sizes.kernel * layer * layer
+    return _cost(held + sizes.kernel * layer, tracing + evaluating + elimination + symmetries)
+
+
+def discovering(sizes: Sizes) -> Cost:
+    """A square of equations for all unknowns, its null space, and a certificate."""
+    U = float(sizes.unknowns)
+    return certifying(sizes) + _cost(
+        4 * U * U, 0.1 * sizes.depth + 2e-8 * U * (sizes.parameters + U) + 1.5e-10 * U**3
+    )
+
+
+def sensing(sizes: Sizes, inputs: int) -> Cost:
+    """The singular values of every tensor's columns of the Jacobian at all inputs, twice.
+
+    The reverse passes of all R outputs go through all inputs at once.
+    """
+    N = sizes.parameters
+    R = inputs * sizes.outputs
+    passes = float(R) * inputs * sizes.activations
+    return _cost(4 * R * N + 2 * passes, 2.0 + 4e-9 * passes + 3e-10 * float(R) * N * min(R, N))
 
 
 def verifying(sizes: Sizes, inputs: int | None = None) -> Cost:
@@ -120,8 +150,10 @@ def verifying(sizes: Sizes, inputs: int | None = None) -> Cost:
     N, E = sizes.parameters, sizes.exponentials
     rows = N + 8 if inputs is None else inputs
     proof = certifying(sizes, inputs)
-    held = 8 * rows * N + 20 * E * E
-    naive = 3e-7 * rows * (N + sizes.activations) + 2e-10 * rows * N * N + 4e-10 * float(E) ** 3
+    held = 12 * rows * N + 20 * E * E
+    # A row costs what the network costs, with N derivatives beside every number.
+    naive = 1.2e-8 * rows * N * sizes.activations * sizes.largest
+    naive += 2e-10 * rows * N * N + 4e-10 * float(E) ** 3
     return proof + _cost(held, naive)
 
 
@@ -155,6 +187,35 @@ def recovering(sizes: Sizes) -> Cost:
 def counting(monomials: int) -> Cost:
     """The points of a fiber: eliminations over two primes in the space of so many monomials."""
     return _cost(6 * float(monomials) ** 2, 5.0 + 4e-10 * float(monomials) ** 3)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSizes:
+    """The sizes of a real model.
+
+    Attributes:
+        layers: how many layers it has.
+        layer: the numbers in one of them.
+        outside: the numbers outside all layers.
+        width: the width of the stream.
+    """
+
+    layers: int
+    layer: int
+    outside: int
+    width: int
+
+
+def looking(*models: ModelSizes) -> Cost:
+    """Factorisations of every matrix of a model, one layer in memory in float64 at a time."""
+    layer, outside = (sum(getattr(m, name) for m in models) for name in ("layer", "outside"))
+    work = sum(m.width * float(m.layers * m.layer + m.outside) for m in models)
+    return _cost(6 * layer + 3 * outside, 0.5 + 3e-10 * work)
+
+
+def factoring(stored: int) -> Cost:
+    """Small factorisations of all the pairs of matrices in files of so many bytes."""
+    return _cost(stored, 1.0 + 1e-7 * stored)
 
 
 def _cost(numbers: float, seconds: float) -> Cost:

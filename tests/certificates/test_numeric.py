@@ -110,8 +110,7 @@ def test_float32_sees_less_and_does_not_pretend(seed):
     assert single.dtype == np.float32
     assert np.linalg.matrix_rank(single) < certify(architecture).lower
     found = estimate(architecture, weights=weights, inputs=250, dtype=np.float32)
-    assert found.rank in (None, 23)
-    assert found.dtype == "float32"
+    assert (found.rank, found.verdict, found.dtype) == (None, "undecided", "float32")
 
 
 def test_too_few_inputs_show_a_smaller_rank():

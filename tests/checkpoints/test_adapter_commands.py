@@ -86,3 +86,13 @@ def test_bad_input_is_one_sentence(tmp_path, capsys):
         assert sentence in error
         assert error.count("\n") == 1
     assert not out.exists()
+
+
+def test_adapters_too_large_to_hold_are_refused_before_they_are_read(tmp_path, capsys):
+    a = write_adapter(tmp_path / "a", factors())
+    out = ("--out", tmp_path / "x")
+    for words in (["audit", a], ["canonical", a, *out], ["merge", a, a, *out], ["shrink", a, *out]):
+        code, _, err = run(capsys, *words, "--max-memory", "1MB")
+        assert (code, "a higher --max-memory" in err) == (2, True), err
+    assert run(capsys, "compare", a, a, "--max-time", "0.1s")[0] == 2
+    assert not (tmp_path / "x").exists()

@@ -59,6 +59,19 @@ def test_folded_norms_are_the_same_function_and_an_untied_head_too(tmp_path, cap
         (["same", "llama", "nothing"], "does not exist"),
         (["audit", "gpt2", "--figure", "a.xyz"], "writes .png, .svg or .pdf"),
         (["canonical", "llama", "--out", "llama"], "exists"),
+        *(
+            ([*words, "--max-memory", "1MB"], "1 MB are allowed: give smaller sizes, or a higher")
+            for words in (
+                ["audit", "gpt2"],
+                ["canonical", "llama", "--out", "x"],
+                ["same", "gpt2", "gpt2"],
+                ["compare", "gpt2", "gpt2"],
+                ["align", "gpt2", "gpt2", "--out", "x"],
+                ["fingerprint", "gpt2"],
+                ["convert-rope", "llama", "x", "--to", "interleaved"],
+                ["fold-norms", "llama", "x"],
+            )
+        ),
     ],
 )
 def test_bad_requests_get_one_sentence_and_write_nothing(

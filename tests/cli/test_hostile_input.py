@@ -90,7 +90,7 @@ def weights_cases(count, folder):
             else:
                 header = changed(header, draw)
             text = json.dumps(header).encode()
-            length = draw.choice([len(text), len(text), len(text), 0, 2**40, len(text) - 5])
+            length = draw.choice([len(text), len(text), len(text), 0, 2**40, max(0, len(text) - 5)])
             content = struct.pack("<Q", length) + text + content[8 + size :]
         file = folder / f"w{number}"
         file.write_bytes(content)

@@ -39,12 +39,14 @@ COMMANDS = [
     ["explain"],
     ["identifiable", "A.0[0,0,0]"],
     ["certify", "--out", "c.json"],
+    ["discover"],
+    ["sensitivity"],
 ]
 
 
 def test_large_networks_are_refused_at_once(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    started = time.monotonic()
+    started = time.process_time()
     for network in LARGE:
         for command in COMMANDS:
             code, out, err = run(capsys, *command, *network, "--max-memory", "4GB")
@@ -57,7 +59,7 @@ def test_large_networks_are_refused_at_once(capsys, tmp_path, monkeypatch):
         code, _, err = run(capsys, "weights", "init", *network, "--out", "w", "--max-memory", "1GB")
         assert (code, "drawing weights would take" in err) == (2, True)
     assert list(tmp_path.iterdir()) == []
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 10
 
 
 def test_a_limit_is_kept_and_lifted(capsys):
@@ -106,8 +108,16 @@ def test_costs_grow_with_every_size():
         {"widths": (8,) * 5, "ranks": (4,) * 4},
     ]
     small = cost.sizes_of(Architecture(**base))
-    for model in (cost.certifying, cost.verifying, cost.estimating, cost.transforming):
+    models = (cost.certifying, cost.verifying, cost.estimating, cost.transforming)
+    for model in (*models, lambda sizes: cost.sensing(sizes, 4)):
         for change in larger:
             large = cost.sizes_of(Architecture(**{**base, **change}))
             assert model(large).bytes > model(small).bytes
             assert model(large).seconds > model(small).seconds
+
+
+def test_known_symmetries_make_a_rank_cheaper():
+    thirty_thousand = cost.sizes_of(Architecture((50,) * 5, (50,) * 4, 3))
+    assert thirty_thousand.parameters == 30_000
+    assert thirty_thousand.kernel == 17_500
+    assert cost.certifying(thirty_thousand).bytes < 3 * 2**30

@@ -98,7 +98,7 @@ def rank_one(seed):
 
 @pytest.mark.statement("thm-3.2")
 def test_the_rank_one_swap_is_the_same_function_for_its_own_reason():
-    for seed in range(10):
+    for seed in range(50):
         weights = rank_one(seed)
         answer = same_function(weights, gauge(swapped(weights), seed, 100.0))
         assert (answer.verdict, answer.statement) == ("same", "thm-3.2")
@@ -118,7 +118,7 @@ def test_the_swap_of_factors_is_no_symmetry_when_a_rank_is_two():
 
 @pytest.mark.statement("thm-3.2")
 def test_zero_layers_are_the_same_whatever_the_rest_is():
-    for seed in range(6):
+    for seed in range(50):
         first = random_weights(DEEP, seed)
         second = random_weights(DEEP, seed + 1)
         first = with_tensors(first, seed % 2, key=np.zeros((1, 2, 3)))

@@ -40,7 +40,7 @@ def convert_rope(checkpoint: Checkpoint, out: str | Path, to: Layout) -> Edit:
     The permutation together with the layout is a symmetry (gauge-rope); the new configuration says
     `rope_layout`.
     """
-    block = checkpoint.block
+    folder, block = _new_folder(out), checkpoint.block
     rotary = block.attention.rotary
     if rotary is None:
         raise ArgumentError(f"{checkpoint.path} has no rotary positions to convert")
@@ -49,13 +49,13 @@ def convert_rope(checkpoint: Checkpoint, out: str | Path, to: Layout) -> Edit:
             "GGUF says the layout by its architecture; write another layout from the original files"
         )
     target = replace(block, attention=replace(block.attention, rotary=replace(rotary, layout=to)))
-    _write(checkpoint, Path(out), checkpoint.as_block(target).tensor, {"rope_layout": to})
+    _write(checkpoint, folder, checkpoint.as_block(target).tensor, {"rope_layout": to})
     return Edit(str(out), f"Rotary positions {rotary.layout} → {to}.")
 
 
 def fold_norms(checkpoint: Checkpoint, out: str | Path, *, untie: bool = False) -> Edit:
     """Gains and shifts of norms into what reads them (norm-absorption)."""
-    block = checkpoint.block
+    folder, block = _new_folder(out), checkpoint.block
     remarks: list[str] = []
     if block.placement == "post":
         remarks.append("norms follow the sum: only shifts could be folded")
@@ -68,9 +68,19 @@ def fold_norms(checkpoint: Checkpoint, out: str | Path, *, untie: bool = False) 
     target = untied(block) if untie else block
     form = Canonical(checkpoint.as_block(target), _FOLD)
     config: dict[str, object] = {"tie_word_embeddings": False} if untie else {}
-    _write(checkpoint, Path(out), form.tensor, config, untie=untie)
+    _write(checkpoint, folder, form.tensor, config, untie=untie)
     done = "Norms folded, the head untied." if untie else "Norms folded."
     return Edit(str(out), done, tuple(remarks))
+
+
+def _new_folder(out: str | Path) -> Path:
+    """The path of a folder that can be made."""
+    folder = Path(out)
+    if folder.exists():
+        raise FileFormatError(f"{folder} exists; give the name of a folder to make")
+    if not folder.parent.is_dir():
+        raise FileFormatError(f"the folder {folder.parent} does not exist; make it first")
+    return folder
 
 
 def _write(
@@ -82,10 +92,6 @@ def _write(
     untie: bool = False,
 ) -> None:
     """A new folder with config.json and model.safetensors, in the original names and dtypes."""
-    if folder.exists():
-        raise FileFormatError(f"{folder} exists; give the name of a folder to make")
-    if not folder.parent.is_dir():
-        raise FileFormatError(f"the folder {folder.parent} does not exist; make it first")
     model = checkpoint.model
     places = {slot.file: slot for slot in checkpoint.found.slots}
     layout = {name: (model.dtype(name), model.shape(name)) for name in model.names}

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from neuromanifold.cli.figures import check_figure, write_figure
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
 from neuromanifold.cli.output import columns, print_json, print_lines
-from neuromanifold.waiting import progress
+from neuromanifold.cost import Cost, ModelSizes, looking
 
 if TYPE_CHECKING:
     from neuromanifold.checkpoints.audit import Audit
+    from neuromanifold.checkpoints.checkpoint import Checkpoint
     from neuromanifold.checkpoints.edit import Edit
 
 Model = Annotated[
@@ -23,6 +25,23 @@ Family = Annotated[Path | None, Parameter(help="a description of a model of no k
 Readout = Annotated[
     Literal["logits", "probabilities"], Parameter(help="what is looked at of the output")
 ]
+
+
+def cost_of(*models: "Checkpoint") -> Cost:
+    """What a look at every layer of some models costs, from their configurations."""
+    from math import prod
+
+    return looking(
+        *(
+            ModelSizes(
+                layers=one.block.layers,
+                layer=sum(map(prod, one.block.layer_shapes.values())),
+                outside=sum(map(prod, one.block.global_shapes.values())),
+                width=one.block.width,
+            )
+            for one in models
+        )
+    )
 
 
 def audit(
@@ -38,6 +57,7 @@ def audit(
         bool, Parameter(negative="", help="prove the count for a small model of the same kind")
     ] = False,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Count the redundant parameters of a model part by part, and look at every head.
@@ -51,8 +71,8 @@ def audit(
     check_figure(figure, force=force)
     if html is not None:
         check_writable(html, force=force)
-    with progress("reading the layers"):
-        opened = open_checkpoint(model, config=config, heads=heads, family=family)
+    opened = open_checkpoint(model, config=config, heads=heads, family=family)
+    with limits.spend(cost_of(opened), "reading the layers"):
         found = look(opened, readout, certify=certify)
     if figure is not None:
         from neuromanifold.checkpoints.picture import audit_figure
@@ -94,6 +114,7 @@ def canonical(
     heads: Heads = None,
     family: Family = None,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Write the normal form of a model: the same for all weights that gauge makes equal.
@@ -111,7 +132,7 @@ def canonical(
     some = fold or drop_dead or balance
     steps = Steps(fold=fold, drop_dead=drop_dead, balance=balance, order=False) if some else Steps()
     opened = open_checkpoint(model, config=config, heads=heads, family=family)
-    with progress("computing the normal form"):
+    with limits.spend(cost_of(opened), "computing the normal form"):
         report = write_canonical(opened, out, steps, dtype=dtype_of(dtype), force=force)
     if json:
         print_json(report.to_dict())
@@ -134,6 +155,7 @@ def same(
     heads: Heads = None,
     family: Family = None,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> int:
     """Say whether two files hold the same function, by which symmetry, or what broke.
@@ -154,7 +176,7 @@ def same(
     first, second = (
         open_checkpoint(path, config=config, heads=heads, family=family) for path in (before, after)
     )
-    with progress("comparing the layers"):
+    with limits.spend(2 * cost_of(first, second), "comparing the layers"):
         found = compare(first, second, rtol=rtol, seed=seed)
     if element_out is not None and found.verdict == "same":
         found.save_element(element_out, force=force)
@@ -173,6 +195,7 @@ def convert_rope(
     config: Config = None,
     heads: Heads = None,
     family: Family = None,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Write a model with the other layout of rotary positions, queries and keys permuted together.
@@ -185,7 +208,9 @@ def convert_rope(
     from neuromanifold.checkpoints.edit import convert_rope as convert
 
     opened = open_checkpoint(source, config=config, heads=heads, family=family)
-    _answer(convert(opened, out, to), json=json)
+    with limits.spend(cost_of(opened), "converting"):
+        made = convert(opened, out, to)
+    _answer(made, json=json)
 
 
 def fold_norms(
@@ -198,6 +223,7 @@ def fold_norms(
     config: Config = None,
     heads: Heads = None,
     family: Family = None,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Write a model whose norms have gain one, their gains and shifts folded into what reads them.
@@ -208,7 +234,9 @@ def fold_norms(
     from neuromanifold.checkpoints.edit import fold_norms as fold
 
     opened = open_checkpoint(source, config=config, heads=heads, family=family)
-    _answer(fold(opened, out, untie=untie), json=json)
+    with limits.spend(cost_of(opened), "folding"):
+        made = fold(opened, out, untie=untie)
+    _answer(made, json=json)
 
 
 def _answer(edit: "Edit", *, json: bool) -> None:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import Dtype, Force, Json, dtype_of
 from neuromanifold.cli.output import columns, print_json, print_lines
-from neuromanifold.waiting import progress
+from neuromanifold.cost import Cost, factoring
 
 if TYPE_CHECKING:
     from neuromanifold.checkpoints.adapters.reduce import Reduced
@@ -18,14 +19,20 @@ Rank = Annotated[int | None, Parameter(help="keep at most this rank")]
 Error = Annotated[float | None, Parameter(help="keep as little as this relative error allows")]
 
 
-def audit(adapter: Folder, *, json: Json = False) -> None:
+def _cost(*adapters: Path) -> Cost:
+    """What a look at some adapters costs, from the sizes of their files."""
+    files = [file for path in adapters for file in (path.iterdir() if path.is_dir() else [path])]
+    return factoring(sum(file.stat().st_size for file in files if file.is_file()))
+
+
+def audit(adapter: Folder, *, limits: LimitOptions = DEFAULT_LIMITS, json: Json = False) -> None:
     """Give the true rank and the spectrum of every update s·B·A of an adapter.
 
     Example: neuromanifold checkpoint adapter audit my-adapter
     """
     from neuromanifold.checkpoints.adapters.peft import load_adapter
 
-    with progress("reading the factors"):
+    with limits.spend(_cost(adapter), "reading the factors"):
         found = load_adapter(adapter).audit()
     if json:
         print_json(found.to_dict())
@@ -49,7 +56,13 @@ def audit(adapter: Folder, *, json: Json = False) -> None:
 
 
 def canonical(
-    adapter: Folder, *, out: Out, dtype: Dtype = None, force: Force = False, json: Json = False
+    adapter: Folder,
+    *,
+    out: Out,
+    dtype: Dtype = None,
+    force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
+    json: Json = False,
 ) -> None:
     """Write the same updates with factors that depend on the updates alone.
 
@@ -58,7 +71,7 @@ def canonical(
     from neuromanifold.checkpoints.adapters.peft import load_adapter
     from neuromanifold.checkpoints.adapters.reduce import canonical_adapter
 
-    with progress("factoring"):
+    with limits.spend(_cost(adapter), "factoring"):
         made = canonical_adapter(load_adapter(adapter), dtype=dtype_of(dtype))
     _finish(made, out, force, json)
 
@@ -71,6 +84,7 @@ def merge(
     error: Error = None,
     dtype: Dtype = None,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Write the adapter whose updates are the weighted sum of those given, exactly.
@@ -86,7 +100,7 @@ def merge(
         raise ArgumentError(
             f"--weights must be numbers with commas between them, like 0.5,0.5; got {weights!r}"
         ) from None
-    with progress("merging"):
+    with limits.spend(_cost(*adapters), "merging"):
         made = merge_adapters(adapters, numbers, rank=rank, error=error, dtype=dtype_of(dtype))
     _finish(made, out, force, json)
 
@@ -99,6 +113,7 @@ def shrink(
     error: Error = None,
     dtype: Dtype = None,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Write the nearest adapter of lower rank, with its error; by default only drop null parts.
@@ -108,20 +123,20 @@ def shrink(
     from neuromanifold.checkpoints.adapters.peft import load_adapter
     from neuromanifold.checkpoints.adapters.reduce import shrink_adapter
 
-    with progress("shrinking"):
+    with limits.spend(_cost(adapter), "shrinking"):
         loaded = load_adapter(adapter)
         made = shrink_adapter(loaded, rank=rank, error=error, dtype=dtype_of(dtype))
     _finish(made, out, force, json)
 
 
-def compare(*adapters: Folder, json: Json = False) -> None:
+def compare(*adapters: Folder, limits: LimitOptions = DEFAULT_LIMITS, json: Json = False) -> None:
     """Give the distances of all pairs of adapters, and which of them are the same.
 
     Example: neuromanifold checkpoint adapter compare a b c
     """
     from neuromanifold.checkpoints.adapters.compare import compare_adapters, duplicate_groups
 
-    with progress("comparing"):
+    with limits.spend(len(adapters) * _cost(*adapters), "comparing"):
         distances = compare_adapters(adapters)
     groups = duplicate_groups(distances)
     if json:

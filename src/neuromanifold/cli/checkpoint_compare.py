@@ -5,11 +5,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.checkpoint import Config, Family, Heads, Model
+from neuromanifold.cli.checkpoint import Config, Family, Heads, Model, cost_of
 from neuromanifold.cli.figures import check_figure, write_figure
+from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
 from neuromanifold.cli.output import columns, print_json, print_lines
-from neuromanifold.waiting import progress
 
 
 def compare(
@@ -21,6 +21,7 @@ def compare(
     family: Family = None,
     figure: Annotated[Path | None, Parameter(help="draw layers × heads into this file")] = None,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Give distances of two models by layer and head that no gauge changes.
@@ -30,11 +31,15 @@ def compare(
 
     Example: neuromanifold checkpoint compare base fine-tuned --figure moved.png
     """
+    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.checkpoints.compare import compare as find
 
     check_figure(figure, force=force)
-    with progress("comparing"):
-        found = find(first, second, config=config, heads=heads, family=family)
+    one, other = (
+        open_checkpoint(path, config=config, heads=heads, family=family) for path in (first, second)
+    )
+    with limits.spend(2 * cost_of(one, other), "comparing"):
+        found = find(one, other)
     if figure is not None:
         from neuromanifold.checkpoints.heatmap import compare_figure
         from neuromanifold.style import figure_of
@@ -75,6 +80,7 @@ def align(
     family: Family = None,
     seed: Seed = 0,
     force: Force = False,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Move the second model along its fiber towards the first; its function stays.
@@ -82,21 +88,15 @@ def align(
     Example: neuromanifold checkpoint align base sibling --out aligned.safetensors
     """
     from neuromanifold.checkpoints.align import align as find
+    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.files import check_writable
 
     check_writable(out, force=force)
-    with progress("aligning"):
-        report = find(
-            first,
-            second,
-            out,
-            dtype=dtype_of(dtype),
-            force=force,
-            seed=seed,
-            config=config,
-            heads=heads,
-            family=family,
-        )
+    one, other = (
+        open_checkpoint(path, config=config, heads=heads, family=family) for path in (first, second)
+    )
+    with limits.spend(4 * cost_of(one, other), "aligning"):
+        report = find(one, other, out, dtype=dtype_of(dtype), force=force, seed=seed)
     if json:
         print_json(report.to_dict())
     else:
@@ -109,16 +109,19 @@ def fingerprint(
     config: Config = None,
     heads: Heads = None,
     family: Family = None,
+    limits: LimitOptions = DEFAULT_LIMITS,
     json: Json = False,
 ) -> None:
     """Give numbers of a model, and their hash, that no exact symmetry changes.
 
     Example: neuromanifold checkpoint fingerprint my-model
     """
+    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.checkpoints.fingerprint import model_fingerprint
 
-    with progress("reading the layers"):
-        found = model_fingerprint(model, config=config, heads=heads, family=family)
+    opened = open_checkpoint(model, config=config, heads=heads, family=family)
+    with limits.spend(cost_of(opened), "reading the layers"):
+        found = model_fingerprint(opened)
     if json:
         print_json(found.to_dict())
     else:

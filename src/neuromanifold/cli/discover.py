@@ -8,7 +8,7 @@ from neuromanifold.architecture import Readout
 from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions, Prime, Seed
 from neuromanifold.cli.output import columns, print_json, print_lines
-from neuromanifold.cost import certifying, sizes_of
+from neuromanifold.cost import discovering, sizes_of
 
 
 def discover(
@@ -41,7 +41,7 @@ def discover(
 
         subject = user_network(function)
         sizes = network_sizes(subject)
-    with limits.spend(4 * certifying(sizes), "discovering"):
+    with limits.spend(discovering(sizes), "discovering"):
         from neuromanifold.algebra.prime_field import DEFAULT_PRIME
         from neuromanifold.certificates.discover import discover as find
 

@@ -8,7 +8,7 @@ from neuromanifold.cli.figures import FigureFile, check_figure, write_figure
 from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
 from neuromanifold.cli.options import DEFAULT_NETWORK, Force, Json, NetworkOptions, Seed
 from neuromanifold.cli.output import print_json, print_lines
-from neuromanifold.cost import certifying, sizes_of
+from neuromanifold.cost import sensing, sizes_of
 
 
 def sensitivity(
@@ -28,7 +28,8 @@ def sensitivity(
     """
     architecture = network.architecture()
     check_figure(figure, force=force)
-    with limits.spend(certifying(sizes_of(architecture)), "computing singular values"):
+    cost = sensing(sizes_of(architecture), max(inputs, 1))
+    with limits.spend(cost, "computing singular values"):
         from neuromanifold.certificates.sensitivity import sensitivity as compute
 
         answer = compute(architecture, spread=spread, inputs=inputs, seed=seed)

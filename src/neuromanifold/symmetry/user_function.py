@@ -29,7 +29,14 @@ def network_sizes(network: "Network") -> Sizes:
     def count(tree: Any) -> int:
         return sum(int(np.prod(np.shape(leaf))) for leaf in jax.tree.leaves(tree))
 
-    return function_sizes(network.parameters, count(network.sample), count(network.output))
+    unknowns = 0
+    for tensor in network.tensors:
+        rows, columns = (1, 1, *tensor.shape)[-2:]
+        copies = int(np.prod(tensor.shape[:-2]))
+        unknowns += copies * (rows * rows + columns * columns + rows * columns)
+    return function_sizes(
+        network.parameters, count(network.sample), count(network.output), unknowns
+    )
 
 
 def user_network(text: str) -> "Network":
