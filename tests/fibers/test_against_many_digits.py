@@ -1,4 +1,4 @@
-"""Verdicts against 300-digit arithmetic: never a wrong one, and few undecided."""
+"""Verdicts against 3000-digit arithmetic: never a wrong one, and few undecided."""
 
 import numpy as np
 import pytest
