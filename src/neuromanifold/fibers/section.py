@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.formula.heads import head_ranks
 from neuromanifold.networks.traits import adds_input, attends_to_all, has_one_head, trades_scale
 from neuromanifold.statements import Facts
 
@@ -103,7 +104,7 @@ def _layers(
     found = []
     for i in range(architecture.depth):
         free = i + 1 == architecture.depth or adds_input(architecture)
-        alpha, nu = min(architecture.ranks[i], c[i]), _value_rank(architecture, i, c)
+        alpha, nu = head_ranks(architecture, i, c[i], c[i + 1])
         deep = architecture.depth > 1
         forms: list[Entries] = []
         for _ in range(architecture.heads):
@@ -130,11 +131,6 @@ def _determinant(A: Entries) -> Any:
         return A[0, 0]
     parts = (A[0, j] * _determinant(np.delete(A[1:], j, axis=1)) * (-1) ** j for j in range(len(A)))
     return sum(parts, 0 * A[0, 0])
-
-
-def _value_rank(architecture: Architecture, layer: int, c: Sequence[int]) -> int:
-    most = min(c[layer], c[layer + 1])
-    return most if architecture.value_ranks is None else min(most, architecture.value_ranks[layer])
 
 
 def _matrix(rows: int, columns: int, take: Callable[[], Any]) -> Entries:
@@ -202,12 +198,12 @@ def _swaps(architecture: Architecture, c: Sequence[int]) -> Iterator[int]:
     """For each layer in how many ways the linear forms of its heads may change places."""
     one_head = has_one_head(architecture) and not adds_input(architecture)
     parallel = one_head and architecture.tokens == 1
-    for i, a in enumerate(architecture.ranks):
-        single = min(a, c[i]) == 1 and c[i] > 1
-        alone = _value_rank(architecture, i, c) == 1
+    for i in range(architecture.depth):
+        alpha, nu = head_ranks(architecture, i, c[i], c[i + 1])
+        single, alone = alpha == 1 and c[i] > 1, nu == 1
         if single and parallel:
             yield 6 if alone else 2
         elif single and alone:
             yield 2**architecture.heads
-        if one_head and attends_to_all(architecture) and min(a, c[i]) == 1:
+        if one_head and attends_to_all(architecture) and alpha == 1:
             parallel = True

@@ -67,7 +67,7 @@ def _spanned(architecture: Architecture, c: tuple[int, ...]) -> tuple[int, ...]:
     heads, d = architecture.heads - (architecture.skip == "inner"), c[0]
     s = [d, c[1] if heads <= d else 0]
     if architecture.tokens > 1:
-        nu = _head_ranks(architecture, 0, d, c[1])[1]
+        nu = head_ranks(architecture, 0, d, c[1])[1]
         own = sum(min(nu, d - h // d) for h in range(min(heads, d * d)))
         own += nu if heads < architecture.heads else 0
         s[1] = max(s[1], min(c[1], own))
@@ -138,11 +138,11 @@ def linear_maps(architecture: Architecture) -> int:
 def head_dimension(architecture: Architecture, layer: int) -> int:
     """The dimension of the pairs (A, V) of one head of this layer, counted from 0 (lemma-3.1)."""
     d, d_out = architecture.widths[layer : layer + 2]
-    alpha, nu = _head_ranks(architecture, layer, d, d_out)
+    alpha, nu = head_ranks(architecture, layer, d, d_out)
     return matrices_of_rank(alpha, d, d) + matrices_of_rank(nu, d_out, d)
 
 
-def _head_ranks(architecture: Architecture, layer: int, d: int, d_out: int) -> tuple[int, int]:
+def head_ranks(architecture: Architecture, layer: int, d: int, d_out: int) -> tuple[int, int]:
     """The largest ranks α of A and ν of V between widths d and d'."""
     nu = min(d, d_out)
     if architecture.value_ranks is not None:
@@ -162,7 +162,7 @@ def layer_bounds(architecture: Architecture, layer: int, d: int, d_out: int) -> 
     residual skip adds the input, which changes nothing.
     """
     H, inner = architecture.heads, architecture.skip == "inner"
-    alpha, nu = _head_ranks(architecture, layer, d, d_out)
+    alpha, nu = head_ranks(architecture, layer, d, d_out)
     forms, values = matrices_of_rank(alpha, d, d), matrices_of_rank(nu, d_out, d)
     if architecture.attention == "softmax":
         return {"heads apart": H * (forms + values)}
