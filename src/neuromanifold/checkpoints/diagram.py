@@ -48,15 +48,6 @@ def block_network(block: Block, readout: Readout = "logits", tokens: int = 2) ->
     return replace(made, families=tuple(PartFamily(part, block, readout, made) for part in rest))
 
 
-def without_symmetries(network: Network) -> Network:
-    """The same function and tensors, and nothing known of their symmetries."""
-    tensors = tuple(
-        Tensor(t.name, [Space(f"{t.name} axis {k}", n) for k, n in enumerate(t.shape)])
-        for t in network.tensors
-    )
-    return replace(network, tensors=tensors, families=(), is_built_in=False)
-
-
 def _mixtures(inputs: dict[str, Any]) -> dict[str, Any]:
     """Weights of all rows of a table from those of all but the last."""
     return {
