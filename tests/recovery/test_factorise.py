@@ -5,14 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from neuromanifold.algebra.exact_field import ExactField
 from neuromanifold.architecture import Architecture
 from neuromanifold.networks.virtual import virtual_weights
 from neuromanifold.networks.weights import random_weights
-from neuromanifold.recovery.exact_field import ExactField
-from neuromanifold.recovery.factorise import factorise
-from neuromanifold.recovery.factorise_exact import factorise_exact
+from neuromanifold.recovery.factorise import ExactVirtual, factorise, factorise_exact
+from neuromanifold.recovery.fit import Point
 from neuromanifold.recovery.result import Refusal
-from neuromanifold.recovery.virtual_exact import ExactVirtual
 
 ARCHITECTURES = [
     Architecture((4, 2, 3), (2, 1), 3),
@@ -24,11 +23,16 @@ ARCHITECTURES = [
 ]
 
 
+def factorise_virtual(virtual):
+    point = Point.virtual(virtual.forms, virtual.linear, virtual.architecture)
+    return factorise(point, (0.0,) * (len(virtual.forms) + 1))
+
+
 @pytest.mark.statement("eq-8")
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
 def test_weights_of_the_asked_sizes_have_the_virtual_weights(architecture):
     wanted = virtual_weights(random_weights(architecture, 0))
-    weights = factorise(wanted)
+    weights = factorise_virtual(wanted)
     assert weights.architecture == architecture
     found = virtual_weights(weights)
     for M, M_wanted in zip(
@@ -38,7 +42,7 @@ def test_weights_of_the_asked_sizes_have_the_virtual_weights(architecture):
 
 
 def test_queries_and_keys_are_balanced():
-    weights = factorise(virtual_weights(random_weights(Architecture((4, 4, 4), (2, 3), 3), 0)))
+    weights = factorise_virtual(virtual_weights(random_weights(Architecture((4, 4, 4), (2, 3), 3), 0)))
     for layer in weights.layers:
         Q, K = layer.query[0], layer.key[0]
         np.testing.assert_allclose(Q @ Q.T, K @ K.T, atol=1e-12)

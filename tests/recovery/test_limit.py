@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from neuromanifold.recovery.limit import value_at_zero
+from neuromanifold.recovery.oracle import value_at_zero
 
 
 @pytest.mark.parametrize("nodes", [1, 5, 8])

@@ -8,7 +8,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.weights import random_weights
-from neuromanifold.recovery import network_oracle, recover
+from neuromanifold.recovery import ExactOracle, exact_network_oracle, network_oracle, recover
 
 ARCHITECTURE = Architecture((3, 2), (2,), 2)
 SOFTMAX = Architecture((3, 2), (2,), 2, "softmax")
@@ -89,10 +89,31 @@ def test_an_oracle_that_drifts_is_an_error():
         recover(lambda X: exact(X) * (1 + 1e-3 * (next(calls) > 10)), ARCHITECTURE)
 
 
-def test_single_precision_is_an_error():
+def test_single_precision_without_a_noise_is_an_error():
     weights = jax.tree.map(np.float32, random_weights(ARCHITECTURE, 0))
-    with pytest.raises(ArgumentError, match="float64; it returned float32"):
+    with pytest.raises(ArgumentError, match="float64; it returned float32.*state its error with"):
         recover(lambda X: attention(weights, X.astype(np.float32)), ARCHITECTURE)
+
+
+def test_an_oracle_that_answers_in_one_buffer_is_read_at_once():
+    exact, buffer = network_oracle(random_weights(ARCHITECTURE, 0)), np.empty((2, 2))
+
+    def reusing(X):
+        buffer[:] = exact(X)
+        return buffer
+
+    assert recover(reusing, ARCHITECTURE).verdict == "identified"
+
+
+def test_an_exact_oracle_that_answers_in_one_buffer_is_read_at_once():
+    architecture = Architecture((2, 2), (2,), 2)
+    inner, buffer = exact_network_oracle(random_weights(architecture, 0)), np.empty((2, 2), object)
+
+    def reusing(X):
+        buffer[:] = inner.function(X)
+        return buffer
+
+    assert recover(ExactOracle(reusing), architecture).fit_error == 0
 
 
 def test_an_oracle_that_overwrites_its_input_does_no_harm():

@@ -1,10 +1,12 @@
+import re
+
 import numpy as np
 import pytest
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.weights import random_weights
-from neuromanifold.recovery import network_oracle, recover
+from neuromanifold.recovery import ExactOracle, PreciseOracle, network_oracle, recover
 
 ONE = Architecture((3, 2), (2,), 2)
 TWO = Architecture((3, 3, 2), (2, 2), 3)
@@ -91,23 +93,29 @@ def test_one_token_does_not_identify(architecture):
     assert "one token" in recovery.reason
 
 
-@pytest.mark.parametrize(
-    "architecture",
-    [
-        Architecture((2, 2, 2, 2), (1, 1, 1), 2),
-        Architecture((2, 2, 2, 2), (1, 1, 1), 2, "softmax"),
-        Architecture((2, 2), (1,), 2, heads=2),
-        Architecture((2, 2), (1,), 2, skip="inner"),
+NOT_COVERED = {
+    "give an `ExactOracle`": (Architecture((2, 2, 2, 2), (1, 1, 1), 2), None),
+    "give a `PreciseOracle`": (Architecture((2, 2, 2, 2), (1, 1, 1), 2, "softmax"), None),
+    "several heads in one layer only": (Architecture((2, 2, 2), (1, 1), 2, heads=2), None),
+    "they mix": (Architecture((2, 2), (2,), 2, heads=2), None),
+    "unfactored values only": (Architecture((2, 2), (1,), 2, value_ranks=(1,)), None),
+    "lightning of depth 1 to 3 with one head and no skip": (
         Architecture((2, 2), (1,), 2, mask="causal"),
-        Architecture((2, 2), (1,), 2, value_ranks=(1,)),
-    ],
-    ids=str,
-)
-def test_what_is_not_covered_is_said(architecture):
-    with pytest.raises(
-        NotCoveredError, match=r"recovery covers one head .* got (lightning|softmax) 2-2"
-    ):
-        recover(lambda X: X, architecture)
+        ExactOracle,
+    ),
+    "softmax of any depth with one head and no skip": (
+        Architecture((2, 2), (1,), 2, "softmax", skip="residual"),
+        PreciseOracle,
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", NOT_COVERED)
+def test_what_is_not_covered_is_said(sentence):
+    architecture, kind = NOT_COVERED[sentence]
+    with pytest.raises(NotCoveredError, match=re.escape(sentence)) as error:
+        recover(kind(lambda X: X) if kind else lambda X: X, architecture)
+    assert architecture.name in str(error.value)
 
 
 def test_the_answer_depends_on_the_seed_only():
@@ -121,3 +129,14 @@ def test_the_answer_depends_on_the_seed_only():
 def test_bad_arguments_are_errors(bad):
     with pytest.raises(ArgumentError, match="must be a whole number"):
         recover(lambda X: X[:2], ONE, **bad)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0, -1e-3, np.nan, np.inf])
+def test_a_noise_that_is_no_relative_error_is_an_error(noise):
+    with pytest.raises(ArgumentError, match="noise must be a relative error between 0 and 1"):
+        recover(lambda X: X[:2], ONE, noise=noise)
+
+
+def test_exact_oracles_have_no_noise():
+    with pytest.raises(ArgumentError, match="noise belongs to an oracle in floats"):
+        recover(ExactOracle(lambda X: X[:2]), ONE, noise=1e-3)

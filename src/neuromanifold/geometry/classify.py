@@ -15,17 +15,16 @@ from typing import Literal
 
 import numpy as np
 
+from neuromanifold.algebra.low_rank import NumericRank, numeric_rank
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.geometry.differential import (
     ExactRanks,
-    NumericRank,
     check_size,
     exact_ranks,
     factor_differential,
-    numeric_rank,
     pair_differential,
 )
 from neuromanifold.geometry.layer import Factors, Matrix, check_layer

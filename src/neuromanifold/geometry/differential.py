@@ -9,7 +9,6 @@ values, with the gap, and exactly over a prime field for the very floats that th
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
 
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
@@ -18,23 +17,6 @@ from neuromanifold.geometry.layer import Factors, Matrix
 from neuromanifold.geometry.segre import product_table
 
 _LARGEST = 2**26  # entries of the larger matrix, half a gigabyte
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NumericRank:
-    """A rank in floats, with the singular values it came from.
-
-    Attributes:
-        rank: the number of singular values above the threshold.
-        gap: σ_r / σ_{r+1}, infinite when there is nothing below.
-        threshold: what counts as zero.
-        singular_values: all of them, descending.
-    """
-
-    rank: int
-    gap: float
-    threshold: float
-    singular_values: Float64[np.ndarray, " values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +38,6 @@ class ExactRanks:
     value: int
     pair_differential: int
     weight_differential: int
-
-
-def numeric_rank(matrix: Matrix, threshold: float) -> NumericRank:
-    """The number of singular values above the threshold."""
-    values = np.linalg.svd(matrix, compute_uv=False)
-    found = int(np.sum(values > threshold))
-    below = values[found] if found < values.size else 0.0
-    gap = float(values[found - 1] / below) if found and below else np.inf
-    return NumericRank(found, gap, threshold, values)
 
 
 def pair_differential(A: Matrix, V: Matrix) -> Matrix:

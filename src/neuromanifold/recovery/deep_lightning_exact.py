@@ -27,11 +27,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuromanifold.algebra.exact_field import ExactField, Number
 from neuromanifold.architecture import Architecture
-from neuromanifold.recovery.exact_field import ExactField, Number
+from neuromanifold.recovery.factorise import ExactVirtual
 from neuromanifold.recovery.oracle import BlackBox
 from neuromanifold.recovery.result import Refusal
-from neuromanifold.recovery.virtual_exact import ExactVirtual
 
 _ATTEMPTS = 5
 """Draws of u and the basis; unlucky ones (a zero of some q_i, a singular basis) are repeated."""

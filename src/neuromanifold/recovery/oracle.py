@@ -2,24 +2,31 @@
 
 A float64 black box is any callable from a (d_0, t) array to a (d_l, t) array. An exact one is an
 `ExactOracle`: the same with `Fraction` entries, or with residues mod p, in arrays of dtype object.
+A `PreciseOracle` gives any number of digits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from numbers import Integral
 
+import flint
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuromanifold.algebra.exact_field import ExactField
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.weights import Numeric, Weights
-from neuromanifold.recovery.exact_field import ExactField
 from neuromanifold.recovery.result import Refusal
 
 Function = Callable[[np.ndarray], object]
+
+_GUARD = 30
+"""Digits beyond those asked for: sums and quotients of a small network lose fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +44,29 @@ class ExactOracle:
     prime: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PreciseOracle:
+    """A function on real numbers that can be asked for any number of digits.
+
+    Attributes:
+        function: of a (d_0, t) array of `Fraction`s (dtype object) and a number of digits, to an
+            array of shape (d_l, t) that is correct to an absolute error of 10^−digits. Its entries
+            may be `Fraction`, `int`, python-flint's `arb` or mpmath's `mpf`.
+    """
+
+    function: Callable[[np.ndarray, int], object]
+
+
+class NotFiniteError(ArgumentError):
+    """The oracle answered with NaN or infinity."""
+
+
 class BlackBox:
     """An oracle together with the count of its calls.
 
     Attributes:
         calls: how often the oracle was called.
+        noise: by how much two answers to one input may differ, relatively, each from the truth.
     """
 
     def __init__(
@@ -50,9 +75,11 @@ class BlackBox:
         architecture: Architecture,
         max_calls: int,
         read: Callable[[np.ndarray], np.ndarray],
+        noise: float = 0.0,
     ) -> None:
         """`read` turns an array into one of the right kind of numbers, or refuses it."""
         self.calls = 0
+        self.noise = noise
         self._function = function
         self._max_calls = max_calls
         self._read = read
@@ -63,19 +90,28 @@ class BlackBox:
         """φ(X), its shape and entries checked; the first input is asked for twice."""
         output = self._call(X)
         if self._first is None:
-            self._first = (X.copy(), output.copy())
+            self._first = (X.copy(), output)
             self.check_determinism()
         return output
 
     def check_determinism(self) -> None:
-        """Ask for the first input again: the same output must come."""
+        """Ask for the first input again: the same output must come, up to the noise."""
         if self._first is None:
             return
         X, before = self._first
-        if not np.array_equal(self._call(X), before):
+        after = self._call(X)
+        if np.array_equal(after, before):
+            return
+        if not self.noise:
             raise ArgumentError(
                 "the oracle must be deterministic; it answered one input with two different "
-                "outputs: fix its random numbers"
+                "outputs: fix its random numbers, or state how large they are with `noise`"
+            )
+        apart = float(relative_error(after, before))
+        if apart > 2 * self.noise * (1 + self.noise):
+            raise ArgumentError(
+                f"the noise was stated as {self.noise:.1e}; two answers to one input differ by "
+                f"{apart:.1e} relatively: state a larger noise"
             )
 
     def _call(self, X: np.ndarray) -> np.ndarray:
@@ -91,14 +127,33 @@ class BlackBox:
         return output
 
 
-def float_box(function: Function, architecture: Architecture, max_calls: int) -> BlackBox:
-    """The black box of a float64 function."""
-    return BlackBox(function, architecture, max_calls, _read_float64)
+def float_box(
+    function: Function, architecture: Architecture, max_calls: int, noise: float | None
+) -> BlackBox:
+    """The black box of a function in floats: float64 unless a noise is stated."""
+    read = partial(_read_floats, narrow=noise is not None)
+    return BlackBox(function, architecture, max_calls, read, noise or 0.0)
 
 
 def exact_box(oracle: ExactOracle, architecture: Architecture, max_calls: int) -> BlackBox:
     """The black box of a function on exact numbers."""
     return BlackBox(oracle.function, architecture, max_calls, ExactField(oracle.prime).read)
+
+
+def value_at_zero(
+    function: Callable[[float], np.ndarray], *, reach: float, nodes: int
+) -> np.ndarray:
+    """The interpolating polynomial at Chebyshev nodes in (0, reach], evaluated at 0.
+
+    Exact for polynomials of degree below `nodes`. Errors of the function grow by the sum of the
+    absolute values of Lagrange's weights: Lebesgue's constant, at most (2/π) log(nodes) + 1.
+    """
+    points = reach * (1 - np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes)) / 2
+    terms = []
+    for i, u in enumerate(points):
+        others = np.delete(points, i)
+        terms.append(float(np.prod(others / (others - u))) * function(float(u)))
+    return np.sum(terms, axis=0)
 
 
 def network_oracle(weights: Weights) -> Callable[[np.ndarray], np.ndarray]:
@@ -111,6 +166,59 @@ def network_oracle(weights: Weights) -> Callable[[np.ndarray], np.ndarray]:
             return np.asarray(compiled(double, jnp.asarray(X)))
 
     return evaluate
+
+
+def precise_network_oracle(weights: Weights) -> PreciseOracle:
+    """The black box of a softmax network in ball arithmetic, to any number of digits (eq-15)."""
+    architecture = weights.architecture
+    if not (architecture.attention == "softmax" and is_plain(architecture)):
+        raise NotCoveredError(
+            "precise black boxes are made of softmax networks with one head, no skip, no mask and "
+            f"unfactored values; got {architecture.name}"
+        )
+    layers = [
+        (_dyadic(layer.key[0]).T @ _dyadic(layer.query[0]), _dyadic(layer.value[0]))
+        for layer in weights.layers
+    ]
+
+    def evaluate(X: np.ndarray, digits: int) -> np.ndarray:
+        with flint.ctx.workdps(digits + _GUARD):
+            maps = [(as_balls(A), as_balls(V)) for A, V in layers]
+            return softmax_in_balls(maps, as_balls(X), architecture.temperature)
+
+    return PreciseOracle(evaluate)
+
+
+def softmax_in_balls(
+    layers: Sequence[tuple[np.ndarray, np.ndarray]], X: np.ndarray, temperature: float
+) -> np.ndarray:
+    """φ(X) of the forms and value maps of all layers, in ball arithmetic (eq-15)."""
+    for A, V in layers:
+        scores = X.T @ A @ X / flint.arb(temperature)
+        powers = np.exp(scores - scores[:1])
+        X = V @ X @ (powers / powers.sum(axis=0))
+    return X
+
+
+def as_balls(array: np.ndarray) -> np.ndarray:
+    """Exact numbers, and numbers of many digits, as balls at the precision of the moment."""
+    return np.vectorize(_ball, otypes=[object])(array)
+
+
+def _ball(x: object) -> flint.arb:
+    if isinstance(x, flint.arb):
+        return x
+    if isinstance(x, flint.fmpq):
+        return flint.arb(x)
+    if hasattr(x, "_mpf_"):
+        sign, mantissa, exponent, _ = x._mpf_
+        return flint.arb(int(mantissa) * (-1) ** sign) * flint.arb(2) ** int(exponent)
+    if isinstance(x, Integral | Fraction):
+        return flint.arb(flint.fmpq(int(x.numerator), int(x.denominator)))
+    raise ArgumentError(
+        "a precise oracle must return whole numbers, fractions, or numbers of python-flint or "
+        f"mpmath; got {x!r}"
+    )
 
 
 def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOracle:
@@ -152,15 +260,17 @@ def is_plain(architecture: Architecture) -> bool:
     )
 
 
-def _read_float64(output: np.ndarray) -> np.ndarray:
-    if output.dtype != np.float64:
+def _read_floats(output: np.ndarray, *, narrow: bool) -> np.ndarray:
+    if output.dtype != np.float64 and not (narrow and output.dtype.kind == "f"):
         raise ArgumentError(
             f"the oracle must compute in float64; it returned {output.dtype}: with JAX, evaluate "
-            "inside `jax.enable_x64(True)`"
+            "inside `jax.enable_x64(True)`, or state its error with `noise`"
         )
     if not np.isfinite(output).all():
-        raise ArgumentError("the oracle returned NaN or infinity; it must be finite at every input")
-    return output
+        raise NotFiniteError(
+            "the oracle returned NaN or infinity; it must be finite at every input"
+        )
+    return output.astype(np.float64)
 
 
 def _dyadic(tensor: Numeric) -> np.ndarray:
@@ -174,9 +284,9 @@ def _dyadic(tensor: Numeric) -> np.ndarray:
 
 
 def _as_array(value: object) -> np.ndarray:
-    """The answer of an oracle as an array of any kind."""
+    """The answer of an oracle as an array of any kind, which the oracle cannot change any more."""
     try:
-        return np.asarray(value)
+        return np.array(value)
     except (ValueError, TypeError) as error:
         raise ArgumentError(
             f"the oracle must return a matrix; its answer is none: {error}"
@@ -187,6 +297,6 @@ def relative_error(output: np.ndarray, wanted: np.ndarray) -> float | Fraction:
     """‖output − wanted‖ / ‖wanted‖; for exact arrays 0 when they are equal and else 1."""
     if wanted.dtype == object:
         return Fraction(0) if np.array_equal(output, wanted) else Fraction(1)
-    size = np.linalg.norm(wanted)
-    difference = float(np.linalg.norm(output - wanted))
-    return difference / float(size) if size > 0 else difference
+    unit = float(np.max(np.abs(wanted))) or 1.0
+    size = np.linalg.norm(wanted / unit)
+    return float(np.linalg.norm(output / unit - wanted / unit) / (size or 1.0))

@@ -1,164 +1,68 @@
 """`recover`: the one entry, which chooses the method, and judges what it found on fresh inputs."""
 
+import math
 import random
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 
+from neuromanifold.algebra.exact_field import ExactField
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.weights import Weights
 from neuromanifold.recovery.deep_lightning_exact import recover_exact_lightning
-from neuromanifold.recovery.deep_lightning_numeric import recover_two_lightning
-from neuromanifold.recovery.exact_field import ExactField
-from neuromanifold.recovery.factorise import factorise
-from neuromanifold.recovery.factorise_exact import factorise_exact
+from neuromanifold.recovery.deep_softmax import recover_deep_softmax
+from neuromanifold.recovery.factorise import factorise_exact
+from neuromanifold.recovery.lightning import recover_single_lightning, recover_two_lightning
+from neuromanifold.recovery.numeric import Method, recover_numeric
 from neuromanifold.recovery.oracle import (
-    BlackBox,
     ExactOracle,
     Function,
+    PreciseOracle,
     exact_box,
     exact_network_oracle,
-    float_box,
     is_plain,
-    network_oracle,
-    relative_error,
 )
-from neuromanifold.recovery.result import Recovery, Refusal, Solution
-from neuromanifold.recovery.single_lightning import recover_single_lightning
+from neuromanifold.recovery.result import ZERO, Recovery, Refusal, refused, zero_weights
+from neuromanifold.recovery.search import search
 from neuromanifold.recovery.softmax import recover_softmax
 
 MAX_CALLS = 100_000
 """The default bound on oracle calls; one float64 layer of width d takes about d³/2 of them."""
 
 FRESH_INPUTS = 20
-TOLERANCE = 1e-8
-"""Largest relative error on a fresh input that an identified float64 network may have."""
-
-CONDITION_LIMIT = 1e8
-"""Largest condition number of equations that count as determined: rounding errors then stay below
-the tolerance. Above, weights may fit that are not the ones looked for."""
-
-_EXACT_DEPTH = 3
-_ZERO = "the zero function: all weights with L = 0 give it, whatever their forms"
-
-_Method = Callable[[BlackBox, Architecture, np.random.Generator], Solution]
-_METHODS: dict[tuple[str, int], tuple[str, _Method]] = {
-    ("lightning", 1): ("one lightning layer in float64", recover_single_lightning),
-    ("lightning", 2): ("two lightning layers in float64", recover_two_lightning),
-    ("softmax", 1): ("one softmax layer in float64", recover_softmax),
-    ("softmax", 2): ("two softmax layers in float64", recover_softmax),
-}
-
-_Candidates = Iterable[Callable[[], Weights]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Task:
-    """What is the same to judge for floats and for exact numbers.
-
-    Attributes:
-        blank: the answer "not identified", to be filled in.
-        box: the black box.
-        inputs: the fresh inputs.
-        solve: runs the method; gives the constructions of weights, and condition numbers.
-        function: the function of recovered weights.
-    """
-
-    blank: Recovery
-    box: BlackBox
-    inputs: list[np.ndarray]
-    solve: Callable[[], tuple[_Candidates, Mapping[str, float]]]
-    function: Callable[[Weights], Function]
+EXACT_DEPTH = 3
 
 
 def recover(
-    oracle: Function | ExactOracle,
+    oracle: Function | ExactOracle | PreciseOracle,
     architecture: Architecture,
     *,
     seed: int = 0,
     max_calls: int = MAX_CALLS,
+    noise: float | None = None,
 ) -> Recovery:
-    """Weights of `architecture` whose function is the black box (thm-3.2, thm-3.7, thm-3.9).
+    """Weights of `architecture` whose function is the black box (thm-3.2, thm-3.7, softmax-fibers).
 
-    Covered: one head, no skip, no mask, unfactored values; lightning of depth 1 and 2 and softmax
-    of depth 1 and 2 in float64; lightning of depth 1 to 3 with an `ExactOracle`.
+    Covered, with unfactored values: in floats one layer of any kind, and two layers of one head of
+    any kind; with an `ExactOracle` plain lightning of depth 1 to 3; with a `PreciseOracle` plain
+    softmax of any depth. Plain is one head without skip and mask.
 
     Args:
-        oracle: a callable from a (d_0, t) float64 array to a (d_l, t) one, or an `ExactOracle`.
+        oracle: a callable from a (d_0, t) float64 array to a (d_l, t) one, an `ExactOracle` or a
+            `PreciseOracle`.
         architecture: the network whose weights are wanted.
         seed: where all random choices come from.
         max_calls: the bound on the number of oracle calls.
+        noise: the largest relative error of an output, as a matrix, when it is more than rounding
+            in float64; the answer then comes with error bars, or is undecided.
 
     Returns:
-        The weights and how well they fit on fresh inputs, or "not identified" with the reason.
+        The weights and how well they fit on fresh inputs, or the reason why there are none.
     """
-    _check_arguments(oracle, architecture, seed, max_calls)
-    if isinstance(oracle, ExactOracle):
-        return _judge(_exact_task(oracle, architecture, seed, max_calls))
-    return _judge(_numeric_task(oracle, architecture, seed, max_calls))
-
-
-def _check_arguments(oracle: object, architecture: Architecture, seed: int, max_calls: int) -> None:
-    for name, value, least in (("seed", seed, 0), ("max_calls", max_calls, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ArgumentError(f"{name} must be a whole number, {least} or larger; got {value!r}")
-    exact = isinstance(oracle, ExactOracle)
-    if exact:
-        covered = architecture.attention == "lightning" and architecture.depth <= _EXACT_DEPTH
-    else:
-        covered = (architecture.attention, architecture.depth) in _METHODS
-    if not (covered and is_plain(architecture)):
-        raise NotCoveredError(
-            "recovery covers one head without skip, mask and factored values: lightning and "
-            "softmax of depth 1 and 2 in float64, lightning of depth 1 to 3 with an exact oracle; "
-            f"got {architecture.name} with {'an exact' if exact else 'a float64'} oracle"
-        )
-
-
-def _numeric_task(
-    function: Function, architecture: Architecture, seed: int, max_calls: int
-) -> _Task:
-    method, solve_with = _METHODS[architecture.attention, architecture.depth]
-    box = float_box(function, architecture, max_calls)
-    probing, fresh = (np.random.default_rng([seed, stream]) for stream in range(2))
-    shape = (FRESH_INPUTS, architecture.widths[0], architecture.tokens)
-
-    def solve() -> tuple[_Candidates, Mapping[str, float]]:
-        solution = solve_with(box, architecture, probing)
-        for name, condition in solution.conditions.items():
-            if not condition <= CONDITION_LIMIT:
-                raise Refusal(f"the {name} leave it undetermined (condition {condition:.0e})")
-        return [partial(factorise, point) for point in solution.points], solution.conditions
-
-    blank = _blank(architecture, method, seed)
-    return _Task(blank, box, list(fresh.standard_normal(shape)), solve, network_oracle)
-
-
-def _exact_task(
-    oracle: ExactOracle, architecture: Architecture, seed: int, max_calls: int
-) -> _Task:
-    field, box = ExactField(oracle.prime), exact_box(oracle, architecture, max_calls)
-    probing, fresh = (random.Random(f"{seed} {stream}") for stream in range(2))
-    shape = (architecture.widths[0], architecture.tokens)
-    method = "exact lightning over " + ("Q" if oracle.prime is None else f"GF({oracle.prime})")
-
-    def solve() -> tuple[_Candidates, Mapping[str, float]]:
-        points = recover_exact_lightning(box, architecture, field, probing)
-        return [partial(factorise_exact, point, architecture) for point in points], {}
-
-    def function(weights: Weights) -> Function:
-        return exact_network_oracle(weights, oracle.prime).function
-
-    inputs = [field.random(fresh, *shape) for _ in range(FRESH_INPUTS)]
-    return _Task(_blank(architecture, method, seed), box, inputs, solve, function)
-
-
-def _blank(architecture: Architecture, method: str, seed: int) -> Recovery:
-    return Recovery(
+    _check_numbers(oracle, seed, max_calls, noise)
+    blank = Recovery(
         architecture=architecture,
         verdict="not identified",
         reason="",
@@ -167,74 +71,136 @@ def _blank(architecture: Architecture, method: str, seed: int) -> Recovery:
         fit_error=None,
         fresh_inputs=FRESH_INPUTS,
         calls=0,
-        method=method,
+        method="",
         seed=seed,
         conditions={},
+        noise=noise,
     )
+    if isinstance(oracle, ExactOracle):
+        _check_plain(architecture, "lightning", EXACT_DEPTH, "an exact")
+        return _recover_exact(oracle, blank, max_calls)
+    if isinstance(oracle, PreciseOracle):
+        _check_plain(architecture, "softmax", None, "a precise")
+        return recover_deep_softmax(oracle, blank, max_calls)
+    name, method = _float_method(architecture)
+    return recover_numeric(oracle, replace(blank, method=name), method, max_calls)
 
 
-def _judge(task: _Task) -> Recovery:
-    """Run the method and keep what fits the fresh inputs, or say why nothing does."""
-    box = task.box
-    conditions: Mapping[str, float] = {}
+def _check_numbers(oracle: object, seed: int, max_calls: int, noise: float | None) -> None:
+    for name, value, least in (("seed", seed, 0), ("max_calls", max_calls, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ArgumentError(f"{name} must be a whole number, {least} or larger; got {value!r}")
+    if noise is None:
+        return
+    if isinstance(oracle, ExactOracle | PreciseOracle):
+        raise ArgumentError("noise belongs to an oracle in floats; this one is exact: leave it out")
+    number = isinstance(noise, int | float) and not isinstance(noise, bool)
+    if not number or not math.isfinite(noise) or not 0 < noise < 1:
+        raise ArgumentError(f"noise must be a relative error between 0 and 1; got {noise!r}")
+
+
+def _check_plain(
+    architecture: Architecture, attention: str, depth: int | None, oracle: str
+) -> None:
+    """Raise unless this is a plain network of the kind that such an oracle is for."""
+    deep = depth is not None and architecture.depth > depth
+    if architecture.attention != attention or deep or not is_plain(architecture):
+        reach = "of any depth" if depth is None else f"of depth 1 to {depth}"
+        raise NotCoveredError(
+            f"recovery from {oracle} oracle covers {attention} {reach} with one head and no skip, "
+            f"mask or factored values; got {architecture.name}"
+        )
+
+
+def _float_method(architecture: Architecture) -> tuple[str, Method]:
+    """The method for an oracle in floats, with its name."""
+    attention, depth = architecture.attention, architecture.depth
+    if architecture.value_ranks is not None:
+        raise NotCoveredError(
+            f"recovery covers unfactored values only; got {architecture.name}: ask for value maps "
+            "of full rank"
+        )
+    if architecture.heads > 1 and depth > 1:
+        raise NotCoveredError(
+            f"recovery covers several heads in one layer only; got {architecture.name}"
+        )
+    if depth > 2:
+        wanted = "a `PreciseOracle`" if attention == "softmax" else "an `ExactOracle`"
+        raise NotCoveredError(
+            f"recovery in floats covers depth 1 and 2, as deeper layers are seen below rounding "
+            f"only; got {architecture.name}: give {wanted}"
+        )
+    if attention == "lightning" and architecture.heads > 1:
+        _check_heads_determined(architecture)
+    layers = f"{('one', 'two')[depth - 1]} {attention} layer{'s' * (depth > 1)} in float64"
+    direct = architecture.heads == 1 and architecture.skip != "inner"
+    if direct and depth == 1:
+        return layers, recover_single_lightning if attention == "lightning" else recover_softmax
+    if direct and architecture.skip == "none":
+        if attention == "lightning":
+            return layers, recover_two_lightning
+        if architecture.mask == "none":
+            return layers, recover_softmax
+    return f"{layers}, descents from random starts", search
+
+
+def _check_heads_determined(architecture: Architecture) -> None:
+    """Raise where lightning heads mix continuously for every weights (head-mixing)."""
+    if architecture.ranks[0] >= architecture.widths[0] and architecture.skip != "inner":
+        raise NotCoveredError(
+            f"lightning heads of rank a ≥ d are not determined by their function: they mix "
+            f"(head-mixing); got {architecture.name}"
+        )
+
+
+def _recover_exact(oracle: ExactOracle, blank: Recovery, max_calls: int) -> Recovery:
+    """The answer over Q or GF(p): what fits every fresh input without error."""
+    architecture, field = blank.architecture, ExactField(oracle.prime)
+    box = exact_box(oracle, architecture, max_calls)
+    probing, fresh = (random.Random(f"{blank.seed} {stream}") for stream in range(2))
+    shape = (architecture.widths[0], architecture.tokens)
+    name = "exact lightning over " + ("Q" if oracle.prime is None else f"GF({oracle.prime})")
+    blank = replace(blank, method=name)
+    inputs = [field.random(fresh, *shape) for _ in range(FRESH_INPUTS)]
+    kept: list[Weights] = []
+    refusals: list[Refusal] = []
     try:
-        outputs = [box(X) for X in task.inputs]
+        outputs = [box(X) for X in inputs]
         is_zero = not any(output.any() for output in outputs)
         if is_zero:
-            candidates: _Candidates = [partial(_zero_weights, task.blank.architecture, outputs[0])]
+            kept.append(zero_weights(architecture, outputs[0]))
         else:
-            candidates, conditions = task.solve()
+            for point in recover_exact_lightning(box, architecture, field, probing):
+                try:
+                    weights = factorise_exact(point, architecture)
+                    _check_exact_fit(weights, oracle.prime, inputs, outputs)
+                    kept.append(weights)
+                except Refusal as refusal:
+                    refusals.append(refusal)
         box.check_determinism()
     except Refusal as refusal:
-        return replace(task.blank, reason=str(refusal), calls=box.calls)
-    answer = replace(task.blank, calls=box.calls, conditions=conditions)
-    fits, reasons = _fits(task, candidates, outputs)
-    if not fits:
-        return replace(answer, reason="; ".join(dict.fromkeys(reasons)))
+        return replace(refused(blank, [refusal]), calls=box.calls)
+    if not kept:
+        return replace(refused(blank, refusals), calls=box.calls)
     return replace(
-        answer,
+        blank,
         verdict="identified",
-        reason=_ZERO if is_zero else "",
-        weights=fits[0][0],
-        alternatives=tuple(weights for weights, _ in fits[1:]),
-        fit_error=max(error for _, error in fits),
+        reason=ZERO if is_zero else "",
+        weights=kept[0],
+        alternatives=tuple(kept[1:]),
+        fit_error=Fraction(0),
+        calls=box.calls,
     )
 
 
-def _fits(
-    task: _Task, candidates: _Candidates, outputs: list[np.ndarray]
-) -> tuple[list[tuple[Weights, float | Fraction]], list[str]]:
-    """The weights that fit, each with its error, and the reasons against the others."""
-    fits: list[tuple[Weights, float | Fraction]] = []
-    reasons: list[str] = []
-    for construct in candidates:
-        try:
-            weights = construct()
-        except Refusal as refusal:
-            reasons.append(str(refusal))
-            continue
-        function = task.function(weights)
-        error = max(
-            relative_error(np.asarray(function(X)), output)
-            for X, output in zip(task.inputs, outputs, strict=True)
-        )
-        if error <= TOLERANCE:
-            fits.append((weights, error))
-        else:
-            reasons.append(
-                f"the best {task.blank.architecture.name} found misses fresh inputs by "
-                f"{float(error):.1e} relative, so the function is none, or it is noisy or too "
-                "ill-conditioned"
+def _check_exact_fit(
+    weights: Weights, prime: int | None, inputs: list[np.ndarray], outputs: list[np.ndarray]
+) -> None:
+    """Refuse weights that miss a fresh input, by however little."""
+    function = exact_network_oracle(weights, prime).function
+    for X, output in zip(inputs, outputs, strict=True):
+        if not np.array_equal(np.asarray(function(X)), output):
+            raise Refusal(
+                f"the best {weights.architecture.name} found misses fresh inputs, so the function "
+                "is none"
             )
-    return fits, reasons
-
-
-def _zero_weights(architecture: Architecture, like: np.ndarray) -> Weights:
-    """All weights 0, of the kind of number that the oracle returned."""
-    return Weights.from_tensors(
-        architecture,
-        [
-            {name: np.full(shape, like.flat[0] * 0) for name, shape in layer.items()}
-            for layer in architecture.shapes
-        ],
-    )

@@ -1,8 +1,8 @@
 """What a recovery answers: the weights with their evidence, or why there are none."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed
-from neuromanifold.networks.virtual import VirtualWeights
 from neuromanifold.networks.weights import Weights
 
-Verdict = Literal["identified", "not identified"]
+ZERO = "the zero function: all weights with L = 0 give it, whatever their forms"
+
+Verdict = Literal["identified", "not identified", "undecided"]
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer on its way to the caller, not an error
@@ -23,17 +24,8 @@ class Refusal(Exception):  # noqa: N818 - it is an answer on its way to the call
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """Virtual weights as a method found them, not yet compared with the black box.
-
-    Attributes:
-        points: one point of the fiber in (M, L), or both points of the rank-one case.
-        conditions: the condition numbers of the linear systems solved on the way, by name.
-    """
-
-    points: tuple[VirtualWeights, ...]
-    conditions: Mapping[str, float]
+class Undecided(Refusal):
+    """Raised where the noise of the black box leaves both answers open; its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +34,7 @@ class Recovery(Displayed):
 
     Attributes:
         architecture: the network that was asked for.
-        verdict: "identified" or "not identified".
+        verdict: "identified", "not identified", or "undecided" at this noise.
         reason: why nothing was identified, or what remains undetermined; empty otherwise.
         weights: the weights, or None. Those of an exact oracle are arrays of `Fraction` or of
             residues (dtype object).
@@ -55,6 +47,11 @@ class Recovery(Displayed):
         method: the name of the method.
         seed: where all random choices came from.
         conditions: condition numbers of the linear systems on the way, by name.
+        noise: the relative error of outputs that was stated, or None.
+        error_bars: by how much the forms, the maps and the function can be wrong, relatively, to
+            first order, when every output is wrong by the noise or by the misfit; forms of a
+            softmax network relative to scores of size one where these are larger. Empty for exact
+            answers.
     """
 
     architecture: Architecture
@@ -68,18 +65,44 @@ class Recovery(Displayed):
     method: str
     seed: int
     conditions: Mapping[str, float]
+    noise: float | None = None
+    error_bars: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         cost = f"{self.method}, {self.calls} calls, seed {self.seed}"
         if self.weights is None:
-            return f"{self.architecture.name}: not identified: {self.reason} ({cost})"
+            return f"{self.architecture.name}: {self.verdict}: {self.reason} ({cost})"
         error = "0 exactly" if self.fit_error == 0 else f"{float(self.fit_error or 0):.1e}"
         also = f", {len(self.alternatives)} further point of the fiber" * bool(self.alternatives)
         remark = f"; {self.reason}" * bool(self.reason)
+        if self.noise is not None and self.error_bars:
+            worst = max(self.error_bars, key=lambda name: self.error_bars[name])
+            remark = f", {worst} to within {self.error_bars[worst]:.1e}{remark}"
         return (
             f"{self.architecture.name}: identified with relative error {error} on "
             f"{self.fresh_inputs} fresh inputs{also}{remark} ({cost})"
         )
+
+
+def refused(blank: Recovery, refusals: Sequence[Refusal]) -> Recovery:
+    """The answer without weights: undecided if one of the reasons is."""
+    open_question = any(isinstance(refusal, Undecided) for refusal in refusals)
+    return replace(
+        blank,
+        verdict="undecided" if open_question else "not identified",
+        reason="; ".join(dict.fromkeys(map(str, refusals))),
+    )
+
+
+def zero_weights(architecture: Architecture, like: np.ndarray) -> Weights:
+    """All weights 0, of the kind of number that the oracle returned."""
+    return Weights.from_tensors(
+        architecture,
+        [
+            {name: np.full(shape, like.flat[0] * 0) for name, shape in layer.items()}
+            for layer in architecture.shapes
+        ],
+    )
 
 
 def condition_number(matrix: np.ndarray, *, kernel: int = 0) -> float:

@@ -17,28 +17,46 @@ Then T has the parts
 
 When V' or A' is not 0 (rank V or rank A at least 2) the first two are linear equations that
 determine a. When both are 0 the last is a product of two linear forms, which can be exchanged:
-these are the two points of thm-3.2.
+these are the two points of thm-3.2. It may also be a sum of two squares, the product of two
+conjugate complex forms: then the nearest real product is returned, and said to be none.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
 
-from neuromanifold.recovery.result import Refusal
-
 Table = Float64[np.ndarray, "d d n m"]
 Maps = tuple[Float64[np.ndarray, "n d"], Float64[np.ndarray, "d m"]]
 
-RANK_TOLERANCE = 1e-9
-"""Relative size below which a part of the table counts as 0: far above its rounding errors."""
 _STARTS = 32
 
 
-def factor_table(table: Table, generator: np.random.Generator) -> tuple[tuple[Maps, ...], float]:
-    """The pairs (V, A) with this table, up to (V/λ, λA): one, or two of rank one (thm-3.2).
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductFactors:
+    """The pairs of maps with a given table of products, or the nearest that were found.
 
-    Returns:
-        The pairs, and by how much a relative error of the table grows in a (1 for rank one): it is
-        large when both maps are almost of rank one.
+    Attributes:
+        pairs: (V, A) up to (V/λ, λA): one, or both of the rank-one case (thm-3.2).
+        amplification: by how much a relative error of the table grows in a (1 for rank one): it is
+            large when both maps are almost of rank one.
+        definite: whether the table is a form of rank two with no real factors.
+    """
+
+    pairs: tuple[Maps, ...]
+    amplification: float
+    definite: bool = False
+
+
+def factor_products(
+    table: Table, generator: np.random.Generator, *, tolerance: float
+) -> ProductFactors:
+    """The pairs (V, A) whose table this is (thm-3.2, prop-a.5).
+
+    Args:
+        table: T, not zero.
+        generator: draws x_0.
+        tolerance: the relative size below which a part of the table counts as zero.
     """
     starts = generator.standard_normal((_STARTS, table.shape[0]))
     starts /= np.linalg.norm(starts, axis=1, keepdims=True)
@@ -46,22 +64,21 @@ def factor_table(table: Table, generator: np.random.Generator) -> tuple[tuple[Ma
     best = int(np.argmax(np.linalg.norm(products, axis=(1, 2))))
     U, singular, W = np.linalg.svd(products[best])
     v, alpha, s = U[:, 0], W[0], float(singular[0])
-    if s == 0:
-        raise Refusal("the terms linear in one token and quadratic in another vanish")
     seen = np.einsum("j,jknm->knm", starts[best], table)
     V_rest = _across(v, seen @ alpha)
     A_rest = _across(alpha, v @ seen) / s
     rest = np.concatenate([V_rest, s * A_rest], axis=1)
-    if np.linalg.norm(rest) <= RANK_TOLERANCE * np.linalg.norm(seen):
-        form = np.einsum("n,jknm,m->jk", v, table, alpha)
-        return tuple((np.outer(v, b), np.outer(a, alpha)) for a, b in _two_forms(form)), 1.0
+    if np.linalg.norm(rest) <= tolerance * np.linalg.norm(seen):
+        forms, definite = _two_forms(np.einsum("n,jknm,m->jk", v, table, alpha), tolerance)
+        pairs = tuple((np.outer(v, b), np.outer(a, alpha)) for a, b in forms)
+        return ProductFactors(pairs, 1.0, definite)
     c = v @ seen @ alpha
     along_alpha = _across(v, table @ alpha)
     along_v = _across(alpha, np.einsum("n,jknm->jkm", v, table))
     target = np.concatenate([along_alpha, _symmetric_product(c, A_rest) - along_v], axis=2)
     a, amplification = _solve_symmetric_product(rest, target)
     pair = (V_rest.T + np.outer(v, c - s * a), A_rest + np.outer(a, alpha))
-    return (pair,), amplification * float(np.linalg.norm(seen))
+    return ProductFactors((pair,), amplification * float(np.linalg.norm(seen)))
 
 
 def _across(unit: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -89,20 +106,19 @@ def _solve_symmetric_product(
     return a, float(1 / singular[-1])
 
 
-def _two_forms(Q: Float64[np.ndarray, "d d"]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """All (a, b) with Q = a bᵀ + b aᵀ up to scale: with p = a + b and r = a − b, 2Q = p pᵀ − r rᵀ.
+def _two_forms(
+    Q: Float64[np.ndarray, "d d"], tolerance: float
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], bool]:
+    """All (a, b) with Q = a bᵀ + b aᵀ up to scale, and whether Q is definite of rank two.
 
-    So Q has one positive and one negative eigenvalue, or, when a ∥ b, one eigenvalue other than 0.
+    With p = a + b and r = a − b, 2Q = p pᵀ − r rᵀ: one positive and one negative eigenvalue, or,
+    when a ∥ b, one eigenvalue other than 0.
     """
-    eigenvalues, vectors = np.linalg.eigh(Q)
-    order = np.argsort(-np.abs(eigenvalues))
-    first, second = order[0], order[1] if len(order) > 1 else order[0]
-    sign = np.sign(eigenvalues[first])
-    p = np.sqrt(2 * abs(eigenvalues[first])) * vectors[:, first]
-    if abs(eigenvalues[second]) <= RANK_TOLERANCE * abs(eigenvalues[first]) or len(order) == 1:
-        return [(sign * p / 2, p / 2)]
-    if eigenvalues[second] * sign > 0:
-        raise Refusal("the product of two linear forms in it has no real factors")
-    r = np.sqrt(2 * abs(eigenvalues[second])) * vectors[:, second]
-    a, b = sign * (p + r) / 2, (p - r) / 2
-    return [(a, b), (b, a)]
+    values, vectors = np.linalg.eigh(Q)
+    low, high = min(values[0], 0.0), max(values[-1], 0.0)
+    p, r = np.sqrt(2 * high) * vectors[:, -1], np.sqrt(-2 * low) * vectors[:, 0]
+    sizes = np.sort(np.abs(values))[::-1] > tolerance * max(high, -low)
+    a, b = (p + r) / 2, (p - r) / 2
+    if min(high, -low) <= tolerance * max(high, -low):
+        return [(a, b)], int(np.sum(sizes)) == 2
+    return [(a, b), (b, a)], False
