@@ -393,3 +393,42 @@ def test_every_command_has_help_with_an_example(capsys):
         code, out, _ = run(capsys, *command, "--help")
         assert code == 0
         assert f"Example: neuromanifold {' '.join(command)}" in out
+
+
+RECOVERED = {
+    "causal": ("--widths", "2,2", "--ranks", "1", "--tokens", "2", "--mask", "causal"),
+    "deep softmax": (
+        *("--widths", "2,2,2,2", "--ranks", "2,2,2", "--tokens", "2", "--attention", "softmax"),
+    ),
+}
+
+
+@pytest.mark.parametrize("sizes", RECOVERED.values(), ids=RECOVERED.keys())
+def test_recover_takes_the_oracle_that_the_network_needs(capsys, tmp_path, sizes):
+    file = str(tmp_path / "w.safetensors")
+    run(capsys, "weights", "init", *sizes, "--out", file)
+    code, printed, _ = run(capsys, "recover", file, "--json")
+    answer = json.loads(printed)
+    assert (code, answer["verdict"], answer["noise"]) == (0, "identified", None)
+    assert answer["comparison"]["verdict"] == "same"
+
+
+def test_recover_with_noise_prints_error_bars(capsys, two_points):
+    code, printed, _ = run(capsys, "recover", two_points[0], "--noise", "1e-6", "--json")
+    answer = json.loads(printed)
+    assert (code, answer["verdict"], answer["noise"]) == (0, "identified", 1e-6)
+    assert 1e-7 < max(answer["error_bars"].values()) < 1e-2
+    assert answer["comparison"]["error"] <= max(answer["error_bars"].values())
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--max-calls", "0"), "max_calls must be a whole number, 1 or larger; got 0"),
+        (("--noise", "2"), "noise must be a relative error between 0 and 1; got 2.0"),
+    ],
+)
+def test_recover_refuses_impossible_bounds(capsys, two_points, options, sentence):
+    code, _, error = run(capsys, "recover", two_points[0], *options)
+    assert code == 2
+    assert sentence in error

@@ -42,7 +42,9 @@ def test_weights_of_the_asked_sizes_have_the_virtual_weights(architecture):
 
 
 def test_queries_and_keys_are_balanced():
-    weights = factorise_virtual(virtual_weights(random_weights(Architecture((4, 4, 4), (2, 3), 3), 0)))
+    weights = factorise_virtual(
+        virtual_weights(random_weights(Architecture((4, 4, 4), (2, 3), 3), 0))
+    )
     for layer in weights.layers:
         Q, K = layer.query[0], layer.key[0]
         np.testing.assert_allclose(Q @ Q.T, K @ K.T, atol=1e-12)

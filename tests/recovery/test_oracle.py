@@ -91,7 +91,7 @@ def test_an_oracle_that_drifts_is_an_error():
 
 def test_single_precision_without_a_noise_is_an_error():
     weights = jax.tree.map(np.float32, random_weights(ARCHITECTURE, 0))
-    with pytest.raises(ArgumentError, match="float64; it returned float32.*state its error with"):
+    with pytest.raises(ArgumentError, match=r"float64; it returned float32.*state its error with"):
         recover(lambda X: attention(weights, X.astype(np.float32)), ARCHITECTURE)
 
 

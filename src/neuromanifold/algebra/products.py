@@ -118,7 +118,7 @@ def _two_forms(
     low, high = min(values[0], 0.0), max(values[-1], 0.0)
     p, r = np.sqrt(2 * high) * vectors[:, -1], np.sqrt(-2 * low) * vectors[:, 0]
     sizes = np.sort(np.abs(values))[::-1] > tolerance * max(high, -low)
-    a, b = (p + r) / 2, (p - r) / 2
     if min(high, -low) <= tolerance * max(high, -low):
-        return [(a, b)], int(np.sum(sizes)) == 2
+        return [(p / 2, p / 2) if high > -low else (r / 2, -r / 2)], int(np.sum(sizes)) == 2
+    a, b = (p + r) / 2, (p - r) / 2
     return [(a, b), (b, a)], False

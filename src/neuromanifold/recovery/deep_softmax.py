@@ -1,10 +1,10 @@
 """Deep softmax networks, layer after layer near equal tokens, to many digits (softmax-fibers).
 
-Tokens on a line, c + s_k z, stay on it: a layer with the form M only mixes the numbers s_k, with the
-weights softmax_k(s_k (zᵀMc + s_j zᵀMz)/τ), and the output is L c + σ L z. Equal tokens show L. If the
-layers before k are known, so are the numbers s that enter it, with mean m and variance v; when they
-lie within η of each other, the layer makes all of them m + v zᵀM_k(c + m z)/τ + O(η³), and later
-layers change that by O(η⁶) (consensus). So every output shows
+Tokens on a line, c + s_k z, stay on it: a layer with the form M only mixes the numbers s_k, with
+the weights softmax_k(s_k (zᵀMc + s_j zᵀMz)/τ), and the output is L c + σ L z. Equal tokens show L.
+If the layers before k are known, so are the numbers s that enter it, with mean m and variance v;
+when they lie within η of each other, the layer makes all of them m + v zᵀM_k(c + m z)/τ + O(η³),
+and later layers change that by O(η⁶) (consensus). So every output shows
 
     zᵀ M_k (c + m z) = τ (σ − m)/v + O(η),
 
@@ -108,9 +108,7 @@ def recover_deep_softmax(oracle: PreciseOracle, blank: Recovery, max_calls: int)
     )
 
 
-def _peel_and_check(
-    peeling: _Peeling, seed: int
-) -> tuple[np.ndarray, list[np.ndarray], float]:
+def _peel_and_check(peeling: _Peeling, seed: int) -> tuple[np.ndarray, list[np.ndarray], float]:
     """L, the forms and their error on fresh inputs, with more digits when few do not suffice."""
     if peeling.architecture.tokens < 2:
         raise Refusal("softmax on one token is linear: the forms cannot be seen")
@@ -151,8 +149,9 @@ def _check_fresh(
     return worst
 
 
-def _floats(balls: np.ndarray) -> Float64[np.ndarray, "_ _"]:
-    return np.vectorize(lambda x: float(x.mid()), otypes=[float])(balls)
+def _floats(balls: np.ndarray) -> Float64[np.ndarray, "*shape"]:
+    middles = [float(ball.mid()) for ball in balls.ravel().tolist()]
+    return np.array(middles).reshape(balls.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +220,8 @@ class _Line:
 
         def seen(z: np.ndarray) -> float:
             ball = as_balls(z)
-            sizes = [abs(ball @ M @ ball) for M in forms] + [max(abs(x) for x in L @ ball)]
-            return math.prod(float(size.mid()) for size in sizes)
+            images = [ball[None] @ M @ ball for M in forms] + [L @ ball]
+            return math.prod(float(np.abs(_floats(image)).max()) for image in images)
 
         z = max((_draw(generator, d) for _ in range(_CANDIDATES)), key=seen)
         return cls(z, _draw(generator, d))

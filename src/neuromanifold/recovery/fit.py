@@ -19,6 +19,10 @@ _TOLERANCE = 1e-15
 _STEP = 1e-40
 """The imaginary step of a derivative: no difference is taken, so none is too small."""
 
+_AS_GOOD = 1e-13
+"""A start with so small an error stands: where two points of a fiber come together a descent would
+only follow the rounding."""
+
 _FAR = 1e300
 _STEEP = 1e-3
 """Relative error bars above this are looked at to second order, with steps of this size."""
@@ -174,6 +178,10 @@ def fit(
             gtol=_TOLERANCE,
             max_nfev=evaluations,
         )
+        if np.linalg.norm(residual(start.vector)) <= _AS_GOOD:
+            return _judged(
+                start, inputs, sizes, (residual(start.vector), jacobian(start.vector)), noise
+            )
     point = start.replaced(found.x)
     return _judged(point, inputs, sizes, (found.fun, found.jac), noise)
 

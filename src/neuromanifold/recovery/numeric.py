@@ -103,7 +103,7 @@ def _samples(ask: Asked, generator: np.random.Generator) -> tuple[Inputs, Output
 
 def _check_conditions(conditions: dict[str, float], noise: float | None) -> None:
     """Refuse equations in which the noise grows beyond what they are solved for."""
-    limit = _CONDITION_LIMIT if noise is None else min(_CONDITION_LIMIT, 1 / noise)
+    limit = _CONDITION_LIMIT if noise is None else min(_CONDITION_LIMIT, 10 / noise)
     for name, condition in conditions.items():
         if not condition <= limit:
             reason = f"the {name} leave it undetermined (condition {condition:.0e})"

@@ -168,6 +168,29 @@ def network_oracle(weights: Weights) -> Callable[[np.ndarray], np.ndarray]:
     return evaluate
 
 
+def oracle_of(
+    weights: Weights, noise: float | None = None, seed: int = 0
+) -> Function | ExactOracle | PreciseOracle:
+    """The black box of given weights that shows all of their layers, with noise if some is stated.
+
+    From depth 3 on that is an exact one for plain lightning and a precise one for plain softmax.
+    """
+    if weights.architecture.depth > 2 and is_plain(weights.architecture):
+        lightning = weights.architecture.attention == "lightning"
+        return exact_network_oracle(weights) if lightning else precise_network_oracle(weights)
+    function = network_oracle(weights)
+    if noise is None:
+        return function
+    generator, size = np.random.default_rng(seed), float(noise)
+
+    def noisy(X: np.ndarray) -> np.ndarray:
+        output = function(X)
+        error = generator.standard_normal(output.shape)
+        return output + size * np.linalg.norm(output) / np.linalg.norm(error) * error
+
+    return noisy
+
+
 def precise_network_oracle(weights: Weights) -> PreciseOracle:
     """The black box of a softmax network in ball arithmetic, to any number of digits (eq-15)."""
     architecture = weights.architecture

@@ -10,6 +10,7 @@ import numpy as np
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed
+from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.weights import Weights
 
 ZERO = "the zero function: all weights with L = 0 give it, whatever their forms"
@@ -67,6 +68,31 @@ class Recovery(Displayed):
     conditions: Mapping[str, float]
     noise: float | None = None
     error_bars: Mapping[str, float] = field(default_factory=dict)
+
+    def in_float64(self) -> "Recovery":
+        """The answer with its weights rounded to float64, where they were exact rationals."""
+        if self.weights is None or np.asarray(self.weights.layers[0].query).dtype != object:
+            return self
+        points = [self.weights, *self.alternatives]
+        try:
+            rounded = [
+                Weights.from_tensors(
+                    self.architecture,
+                    [
+                        {n: np.asarray(T, dtype=float) for n, T in layer.tensors().items()}
+                        for layer in w.layers
+                    ],
+                )
+                for w in points
+            ]
+        except OverflowError:
+            raise ArgumentError(
+                "the exact weights are too large for float64; use `recover` in Python"
+            ) from None
+        rounding = {"every weight": 2.0**-52}
+        return replace(
+            self, weights=rounded[0], alternatives=tuple(rounded[1:]), error_bars=rounding
+        )
 
     def __str__(self) -> str:
         cost = f"{self.method}, {self.calls} calls, seed {self.seed}"

@@ -15,7 +15,6 @@ Lightning heads of rank a ≥ d mix (head-mixing), and nothing about single head
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -91,7 +90,9 @@ def _starts(probe: Probe, shape: Point) -> Callable[[], Point]:
     inner = architecture.skip == "inner"
     L = linear_map(ask) / (2.0**architecture.depth if inner else 1.0)
     if architecture.depth == 1 or inner:
-        return lambda: replace(_random_point(shape, generator), values=(*shape.values[:-1], L[None]))
+        return lambda: replace(
+            _random_point(shape, generator), values=(*shape.values[:-1], L[None])
+        )
     total, symmetric = causal_forms(ask, L, generator)
     size = np.linalg.norm(total) / len(total)
 

@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.recovery.fit import Inputs, Outputs, Point
+from neuromanifold.recovery.fit import Inputs, Outputs, Point, fit
 from neuromanifold.recovery.oracle import value_at_zero
 from neuromanifold.recovery.result import Refusal
 from neuromanifold.recovery.units import Asked, Probe
@@ -39,7 +39,6 @@ _SCALES = 2.0 ** np.arange(-6, 7)
 
 _NODES = 8
 _SMALL = 1e-3
-"""How far the outputs of small inputs may lie from L x̄, relative to the spread of L X."""
 
 
 def recover_softmax(
@@ -48,17 +47,29 @@ def recover_softmax(
     """(M, L) of one softmax layer, or of two without a mask."""
     ask, generator, architecture = probe.ask, probe.generator, probe.ask.architecture
     L = linear_map(ask)
-    forms: list[Matrix] = []
-    conditions: dict[str, float] = {}
-    if architecture.depth == 2:
-        M_1, conditions["equations for the first form"] = _first_form(ask, L, generator)
-        forms.append(M_1)
     asked, answers = _two_token_samples(ask, generator)
-    tokens = Point.virtual(forms, np.eye(len(L.T)), architecture)(asked) if forms else asked
-    form, conditions["equations for the last form"] = _form_from_ratios(
-        L, tokens, answers, architecture
-    )
-    return [Point.virtual([*forms, form], L, architecture)], conditions
+    if architecture.depth == 1:
+        form, condition = _form_from_ratios(L, asked, answers, architecture)
+        return [Point.virtual([form], L, architecture)], {"equations for the form": condition}
+    found: list[tuple[float, Point, dict[str, float]]] = []
+    for small in _small_changes(ask.box.noise):
+        M_1, first = _first_form(ask, L, generator, small)
+        tokens = Point.virtual([M_1], np.eye(len(L.T)), architecture)(asked)
+        M_2, second = _form_from_ratios(L, tokens, answers, architecture)
+        point = Point.virtual([M_1, M_2], L, architecture)
+        misfit = fit(point, probe.inputs, probe.outputs, ask.box.noise).residual
+        names = ("equations for the first form", "equations for the second form")
+        found.append((misfit, point, dict(zip(names, (first, second), strict=True))))
+    _, point, conditions = min(found, key=lambda candidate: candidate[0])
+    return [point], conditions
+
+
+def _small_changes(noise: float) -> list[float]:
+    """How far the outputs of small inputs may lie from L x̄, relative to the spread of L X.
+
+    With noise several are tried: close to the limit the noise is large, far from it the next terms.
+    """
+    return [_SMALL, *(r * np.sqrt(noise) for r in (1, 10, 100) if _SMALL < r * np.sqrt(noise) < 1)]
 
 
 def linear_map(ask: Asked) -> Float64[np.ndarray, "d_l d0"]:
@@ -122,7 +133,7 @@ def _amplification(design: Matrix, M: Matrix, temperature: float) -> float:
 
 
 def _first_form(
-    ask: Asked, L: Float64[np.ndarray, "d_l d0"], generator: np.random.Generator
+    ask: Asked, L: Float64[np.ndarray, "d_l d0"], generator: np.random.Generator, small: float
 ) -> tuple[Float64[np.ndarray, "d0 d0"], float]:
     """M_1 from L X H Xᵀ M_1 x̄ / t = τ · (slope at u = 0), by least squares.
 
@@ -131,7 +142,7 @@ def _first_form(
     architecture = ask.architecture
     d, t = architecture.widths[0], architecture.tokens
     inputs = generator.standard_normal((2 * d * d + 4, d, t))
-    reach = min(_small_reach(ask, L, X, X.mean(axis=1)) for X in inputs[:_NODES])
+    reach = min(_small_reach(ask, L, X, X.mean(axis=1), small) for X in inputs[:_NODES])
     rows: list[np.ndarray] = []
     values: list[np.ndarray] = []
     for X in inputs:
@@ -150,26 +161,28 @@ def causal_forms(ask: Asked, L: Matrix, generator: np.random.Generator) -> tuple
     d, tau = ask.architecture.widths[0], ask.architecture.temperature
     inputs = generator.standard_normal((3 * d * d + 4, d, ask.architecture.tokens))
     mean = np.array([3.0, 1.0]) / 4
-    reach = min(_small_reach(ask, L, X, X[:, :2] @ mean, 1) for X in inputs[:_NODES])
-    rows, values = [], []
+    small = max(_SMALL, 10 * np.sqrt(ask.box.noise))
+    reach = min(_small_reach(ask, L, X, X[:, :2] @ mean, small, 1) for X in inputs[:_NODES])
+    rows: list[np.ndarray] = []
+    values: list[float] = []
     for X in inputs:
         x, difference = X[:, 1], X[:, 0] - X[:, 1]
         seen = L @ difference
         slope = _slope(ask, L @ X[:, :2] @ mean, X, reach, 1)
         rows.append(np.concatenate([np.kron(difference, x), np.kron(difference, difference) / 4]))
-        values.append(8 * tau * (seen @ slope) / (seen @ seen))
+        values.append(float(8 * tau * (seen @ slope) / (seen @ seen)))
     solution = np.linalg.lstsq(np.stack(rows), np.array(values), rcond=1e-10)[0]
     total, second = solution.reshape(2, d, d)
     return total, (second + second.T) / 2
 
 
 def _small_reach(
-    ask: Asked, L: Matrix, X: Matrix, mean: np.ndarray, column: int | None = None
+    ask: Asked, L: Matrix, X: Matrix, mean: np.ndarray, small: float, column: int | None = None
 ) -> float:
     """The largest u = 4^k at which φ(√u X)/√u is still close to its limit, L times a mean."""
     center = (L @ mean)[:, None]
     spread = np.linalg.norm(L @ X - center)
-    small, u = max(_SMALL, 10 * np.sqrt(ask.box.noise)), 4.0**6
+    u = 4.0**6
     columns = slice(None) if column is None else [column]
     for _ in range(24):
         value = ask(np.sqrt(u) * X)[:, columns] / np.sqrt(u)

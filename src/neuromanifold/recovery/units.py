@@ -9,7 +9,6 @@ saturated:
     otherwise                where 2^−i φ(2^i X) leaves its limit for i → −∞.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
