@@ -14,7 +14,7 @@ other have η = δ^(3^(k−1)) at layer k: what float64 loses is kept by asking 
     g_l the bits wanted,    s_k = g_k / 3^(k−1),    δ_k = 2^−s_k,
 
 layer k is found to g_k bits if layer j < k is known to g_k + 2 s_k (3^(k−1) − 3^(j−1)) of them, and
-the oracle is asked for g_k + 2 g_k bits: 160 digits at depth 2, then about 2.5 times as many with
+the oracle is asked for g_k + 2 g_k bits: 230 digits at depth 2, then about 2.5 times as many with
 every layer. Of several random z the one with the largest zᵀM_jz is taken, as these let the
 differences of tokens through; a skew form has none, and the layers after it are refused.
 """

@@ -19,9 +19,10 @@ _TOLERANCE = 1e-15
 _STEP = 1e-40
 """The imaginary step of a derivative: no difference is taken, so none is too small."""
 
+_DOUBLE = 1e5
 _AS_GOOD = 1e-13
-"""A start with so small an error stands: where two points of a fiber come together a descent would
-only follow the rounding."""
+"""From such a condition on a start with so small an error stands: where two points of a fiber come
+together a descent would only follow the rounding."""
 
 _FAR = 1e300
 _STEEP = 1e-3
@@ -178,12 +179,11 @@ def fit(
             gtol=_TOLERANCE,
             max_nfev=evaluations,
         )
-        if np.linalg.norm(residual(start.vector)) <= _AS_GOOD:
-            return _judged(
-                start, inputs, sizes, (residual(start.vector), jacobian(start.vector)), noise
-            )
-    point = start.replaced(found.x)
-    return _judged(point, inputs, sizes, (found.fun, found.jac), noise)
+        best = _judged(start.replaced(found.x), inputs, sizes, (found.fun, found.jac), noise)
+        before = residual(start.vector)
+        if best.condition > _DOUBLE and np.linalg.norm(before) <= _AS_GOOD:
+            return _judged(start, inputs, sizes, (before, jacobian(start.vector)), noise)
+    return best
 
 
 def _judged(

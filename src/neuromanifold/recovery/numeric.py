@@ -58,7 +58,9 @@ def recover_numeric(
     shape = (blank.fresh_inputs, architecture.widths[0], architecture.tokens)
     fresh = drawn.standard_normal(shape)
     try:
-        units = (choose_units(box, architecture, X) for X in fresh[:_LOOKS])
+        spreads = np.linalg.norm(fresh - fresh.mean(axis=2, keepdims=True), axis=(1, 2))
+        apart = fresh[np.argsort(-spreads / np.linalg.norm(fresh, axis=(1, 2)))]
+        units = (choose_units(box, architecture, X) for X in apart[:_LOOKS])
         ask = next((chosen for chosen in units if chosen is not None), None)
         ask = ask or Asked(box, architecture, 0, 0)
         outputs = np.stack([ask(X) for X in fresh])

@@ -69,7 +69,8 @@ def _small_changes(noise: float) -> list[float]:
 
     With noise several are tried: close to the limit the noise is large, far from it the next terms.
     """
-    return [_SMALL, *(r * np.sqrt(noise) for r in (1, 10, 100) if _SMALL < r * np.sqrt(noise) < 1)]
+    tried = [_SMALL, *(float(r * np.sqrt(noise)) for r in (1, 10, 100))]
+    return [small for small in tried if max(_SMALL, 5 * noise) <= small < 1] or [0.5]
 
 
 def linear_map(ask: Asked) -> Float64[np.ndarray, "d_l d0"]:

@@ -26,7 +26,7 @@ _LARGEST = 480
 _SCAN = 60
 _TINY = -1000
 """The smallest exponent of an output whose digits are all there."""
-_STEPS = 10
+_STRIDE = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,12 +137,13 @@ def _where_it_bends(box: BlackBox, architecture: Architecture, X: np.ndarray) ->
     def bends(exponent: int) -> bool:
         value = _over(box, X, exponent)
         with np.errstate(over="ignore"):
-            return value is None or not np.linalg.norm((value - linear) / unit) <= bend
+            return value is not None and not np.linalg.norm((value - linear) / unit) <= bend
 
-    if not bends(_LARGEST):
+    high = next((i for i in range(lowest, _LARGEST, _STRIDE) if bends(i)), None)
+    if high is None:
         return 0
-    low, high = lowest, _LARGEST
-    for _ in range(_STEPS):
+    low = high - _STRIDE
+    while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if bends(middle) else (middle, high)
     return high + int(softmax)
