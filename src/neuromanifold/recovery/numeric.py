@@ -58,10 +58,7 @@ def recover_numeric(
     shape = (blank.fresh_inputs, architecture.widths[0], architecture.tokens)
     fresh = drawn.standard_normal(shape)
     try:
-        spreads = np.linalg.norm(fresh - fresh.mean(axis=2, keepdims=True), axis=(1, 2))
-        apart = fresh[np.argsort(-spreads / np.linalg.norm(fresh, axis=(1, 2)))]
-        units = (choose_units(box, architecture, X) for X in apart[:_LOOKS])
-        ask = next((chosen for chosen in units if chosen is not None), None)
+        ask = _chosen([choose_units(box, architecture, X) for X in fresh[:_LOOKS]])
         ask = ask or Asked(box, architecture, 0, 0)
         outputs = np.stack([ask(X) for X in fresh])
         if not update_sizes(outputs, fresh, architecture).any():
@@ -84,6 +81,15 @@ def recover_numeric(
         return replace(_judge(answer, ask, fits, fresh, outputs), calls=box.calls)
     except Refusal as refusal:
         return replace(refused(blank, [refusal]), calls=box.calls)
+
+
+def _chosen(units: list[Asked | None]) -> Asked | None:
+    """The units of the first input, unless another one bends at far smaller sizes."""
+    seen = [chosen for chosen in units if chosen is not None]
+    if not seen:
+        return None
+    smallest = min(seen, key=lambda chosen: chosen.input)
+    return seen[0] if seen[0].input <= smallest.input + 4 else smallest
 
 
 def _samples(ask: Asked, generator: np.random.Generator) -> tuple[Inputs, Outputs]:
