@@ -66,7 +66,7 @@ class HeadMixing(Family):
 
     @property
     def composes(self) -> bool:
-        """Whether it commutes with changes of basis: the factors that stay are square."""
+        """Whether it commutes with changes of basis, as it does where what stays is square."""
         return all(
             layer["query"][1] == layer["query"][2]
             and ("output" not in layer or layer["output"][2] == layer["output"][1])
