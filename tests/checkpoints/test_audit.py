@@ -4,10 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from models import CONFIGS, make_model, save_model, tensors_of
 
 from neuromanifold.checkpoints.audit import audit
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.picture import audit_figure, effective_rank
 from neuromanifold.checkpoints.spectra import product_distance, product_spectrum
 from neuromanifold.cli import main
 
@@ -88,3 +90,12 @@ def test_outside_the_conditions_there_is_no_number(tmp_path, capsys):
     assert main(["checkpoint", "audit", str(save_model(tmp_path, config, tensors_of(config)))]) == 0
     out = capsys.readouterr().out
     assert "the redundancy is not covered: tied head with 20 ≤ d = 24 tokens" in out
+
+
+def test_the_figure_draws_every_head_into_given_axes(tmp_path):
+    found = audit(open_checkpoint(make_model(tmp_path, "gpt2")))
+    axes = list(Figure().subplots(1, 2))
+    assert audit_figure(found, ax=axes) is axes
+    drawn = np.asarray(axes[0].images[0].get_array())
+    for head in found.heads:
+        assert drawn[head.layer, head.head] == effective_rank(head.query_key.values)

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import pytest
 from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
 from neuromanifold.paper.checks.consensus import Spread
@@ -20,7 +21,7 @@ from neuromanifold.paper.figures.dimensions import dimensions_figure
 from neuromanifold.paper.figures.reflection import reflection_figure
 from neuromanifold.paper.figures.slices import slice_figure
 from neuromanifold.paper.figures.unrolled_tree import tree, tree_figure
-from neuromanifold.style import save_figure
+from neuromanifold.style import figure_of, save_figure
 
 EXPECTED = [ExpectedDimension(3, 25, "theorem", 42), ExpectedDimension(4, 40, "theorem", 72)]
 CERTIFICATES = [ExactRank(3, 25, 25, "exact", 8388593), ExactRank(4, 40, 41, "bounds", 8388593)]
@@ -54,16 +55,16 @@ def test_the_tree_has_the_forms_in_order_and_the_blocks_of_the_recursion():
 
 @pytest.mark.statement("fig-2")
 def test_every_form_is_labelled_with_its_place():
-    figure = tree_figure([tree_factors(2), tree_factors(3)])
-    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+    panels = tree_figure([tree_factors(2), tree_factors(3)])
+    texts = [text.get_text() for axes in panels for text in axes.texts]
     for j in range(1, 13):
         assert rf"$\widetilde{{M}}_{{{j}}}$" in texts
 
 
 @pytest.mark.statement("fig-3")
 def test_the_marks_are_the_records_and_the_line_is_the_formula():
-    figure = dimensions_figure(FLOAT64, FLOAT32, CERTIFICATES, EXPECTED)
-    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    upper, _ = dimensions_figure(FLOAT64, FLOAT32, CERTIFICATES, EXPECTED)
+    lines = {line.get_label(): line for line in upper.lines}
     shown = {label: line.get_xydata().tolist() for label, line in lines.items()}
     assert shown == {
         "formula, Equation 16": [[3, 25], [4, 40]],
@@ -80,7 +81,7 @@ def test_the_reflection_shows_both_chains_and_their_values():
     example = reflection_example(0)
     assert reflected(example.mirrored, example.place, example.reach) == example.chain
     assert example.chain != example.mirrored
-    texts = [text.get_text() for text in reflection_figure(example).axes[0].texts]
+    texts = [text.get_text() for text in reflection_figure(example).texts]
     assert texts.count("$x_3$") == 2
     assert f"+{abs(example.value):,}" in texts
     assert f"−{abs(example.value):,}" in texts
@@ -90,9 +91,9 @@ def test_the_reflection_shows_both_chains_and_their_values():
 @pytest.mark.statement("fig-1")
 def test_the_slices_have_surface_line_dots_and_boundary_points():
     shown = surfaces(quick=True)
-    figure = slice_figure(shown)
-    figure.draw_without_rendering()
-    for axes, surface in zip(figure.axes, shown, strict=True):
+    panels = slice_figure(shown)
+    figure_of(panels[0]).draw_without_rendering()
+    for axes, surface in zip(panels, shown, strict=True):
         solid, dotted = [c for c in axes.collections if isinstance(c, Line3DCollection)]
         assert len(solid.get_segments()) == len(surface.singular) > 0
         assert len(dotted.get_segments()) == len(surface.closure_only) > 0
@@ -104,7 +105,7 @@ def test_the_slices_have_surface_line_dots_and_boundary_points():
 def test_a_figure_becomes_the_same_files_again_and_leaves_no_state(tmp_path):
     for folder in (tmp_path / "first", tmp_path / "second"):
         folder.mkdir()
-        save_figure(reflection_figure(reflection_example(0)), folder, "figure-4")
+        save_figure(figure_of(reflection_figure(reflection_example(0))), folder, "figure-4")
     for name in ("figure-4.png", "figure-4.svg"):
         first, second = ((tmp_path / part / name).read_bytes() for part in ("first", "second"))
         assert first == second
@@ -114,9 +115,23 @@ def test_a_figure_becomes_the_same_files_again_and_leaves_no_state(tmp_path):
 
 def test_the_spreads_are_drawn_as_computed():
     curves = [Spread(k, (-float(k), -3.0 * k)) for k in (1, 2, 4)]
-    (axes,) = consensus_figure(curves).axes
+    axes = consensus_figure(curves)
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines[:2]}
     assert lines == {
         "input: slope 1": [[-1, -1], [-2, -2], [-4, -4]],
         "after layer 1: slope 3": [[-1, -3], [-2, -6], [-4, -12]],
     }
+
+
+def test_figures_draw_into_the_axes_they_are_given():
+    own = Figure()
+    flat, solid = own.add_subplot(1, 2, 1), own.add_subplot(1, 2, 2, projection="3d")
+    curves = [Spread(k, (-float(k), -3.0 * k)) for k in (1, 2, 4)]
+    assert consensus_figure(curves, ax=flat) is flat
+    assert reflection_figure(reflection_example(0), ax=flat) is flat
+    assert tree_figure([tree_factors(2)], ax=[flat]) == [flat]
+    assert dimensions_figure([], [], CERTIFICATES, EXPECTED, ax=[flat, flat]) == [flat, flat]
+    assert slice_figure(surfaces(quick=True)[:1], ax=[solid]) == [solid]
+    assert own.axes == [flat, solid]
+    assert flat.has_data()
+    assert solid.has_data()

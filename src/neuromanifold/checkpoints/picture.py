@@ -2,33 +2,40 @@
 
 import html
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuromanifold.checkpoints.audit import Audit, HeadRecord
-from neuromanifold.style import INK
+from neuromanifold.style import INK, figure_of
 
 
-def audit_figure(audit: Audit) -> Figure:
+def audit_figure(audit: Audit, ax: Sequence[Axes] | None = None) -> Sequence[Axes]:
     """Effective rank of every head's query–key and value–output product.
 
     The effective rank is (Σσ)² / Σσ², between 1 and the head size.
+
+    Args:
+        audit: what to draw.
+        ax: two axes to draw into; by default those of a new figure.
     """
     maps: dict[str, Callable[[HeadRecord], float]] = {
         "query–key": lambda h: effective_rank(h.query_key.values),
         "value–output": lambda h: effective_rank(h.value_output.values),
     }
-    figure = Figure(figsize=(9.0, 1.6 + 0.28 * audit.block.stored_layers), layout="constrained")
-    for number, (title, value) in enumerate(maps.items(), start=1):
-        axes = figure.add_subplot(1, 2, number)
+    if ax is None:
+        height = 1.6 + 0.28 * audit.block.stored_layers
+        figure = Figure(figsize=(9.0, height), layout="constrained")
+        ax = [figure.add_subplot(1, 2, number) for number in (1, 2)]
+    for axes, (title, value) in zip(ax, maps.items(), strict=True):
         image = axes.imshow(_grid(audit, value), cmap="viridis", aspect="auto", vmin=1)
         axes.set_title(f"effective rank, {title}", color=INK, fontsize=10)
         axes.set_xlabel("head")
         axes.set_ylabel("layer")
-        figure.colorbar(image, ax=axes)
-    return figure
+        figure_of(axes).colorbar(image, ax=axes)
+    return ax
 
 
 def effective_rank(values: tuple[float, ...]) -> float:
@@ -47,7 +54,7 @@ def _grid(audit: Audit, value: Callable[[HeadRecord], float]) -> np.ndarray:
 def audit_page(audit: Audit) -> str:
     """One self-contained HTML page."""
     drawn = io.StringIO()
-    audit_figure(audit).savefig(drawn, format="svg", metadata={"Date": None})
+    figure_of(audit_figure(audit)[0]).savefig(drawn, format="svg", metadata={"Date": None})
     picture = drawn.getvalue()[drawn.getvalue().index("<svg") :]
     rows = "".join(
         f"<tr><td>{html.escape(p.name)}</td><td><code>{p.statement}</code></td>"

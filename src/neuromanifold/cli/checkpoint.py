@@ -76,8 +76,9 @@ def audit(
         found = look(opened, readout, certify=certify)
     if figure is not None:
         from neuromanifold.checkpoints.picture import audit_figure
+        from neuromanifold.style import figure_of
 
-        write_figure(audit_figure(found), figure, force=force)
+        write_figure(figure_of(audit_figure(found)[0]), figure, force=force)
     if html is not None:
         from neuromanifold.checkpoints.picture import audit_page
 

@@ -2,20 +2,24 @@
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
 from neuromanifold.paper.checks.consensus import Spread
-from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, TEAL
+from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, TEAL, axes_for
 
 _COLOURS = (INK, BLUE, ORANGE, TEAL, RED)
 FLOAT32, FLOAT64 = -24, -53
 """log2 of the relative precision of float32 and float64."""
 
 
-def consensus_figure(curves: Sequence[Spread]) -> Figure:
-    """Spread against ε, both on scales of powers of two: slopes 1, 3, 9, … by layers."""
-    figure = Figure(figsize=(8.4, 5.4), layout="constrained")
-    axes = figure.subplots()
+def consensus_figure(curves: Sequence[Spread], ax: Axes | None = None) -> Axes:
+    """Spread against ε, both on scales of powers of two: slopes 1, 3, 9, … by layers.
+
+    Args:
+        curves: the spreads at several ε.
+        ax: the axes to draw into; new ones by default.
+    """
+    axes = axes_for(ax, 8.4, 5.4)
     exponents = [-one.exponent for one in curves]
     for i in range(len(curves[0].log2)):
         label = "input: slope 1" if i == 0 else f"after layer {i}: slope {3**i}"
@@ -38,4 +42,4 @@ def consensus_figure(curves: Sequence[Spread]) -> Figure:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e8eaee")
     axes.legend(frameon=False, fontsize=11, loc="lower right")
-    return figure
+    return axes

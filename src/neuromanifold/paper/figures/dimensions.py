@@ -40,10 +40,21 @@ def dimensions_figure(
     float32: Sequence[FloatRank],
     certificates: Sequence[ExactRank],
     expected: Sequence[ExpectedDimension],
-) -> Figure:
-    """A line for theory, marks for what was computed; below, how far each is from theory."""
-    figure = Figure(figsize=(9.6, 6.6), layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    ax: Sequence[Axes] | None = None,
+) -> Sequence[Axes]:
+    """A line for theory, marks for what was computed; below, how far each is from theory.
+
+    Args:
+        float64: ranks in float64.
+        float32: ranks in float32.
+        certificates: exact ranks.
+        expected: what the formula says.
+        ax: two axes to draw into; by default those of a new figure.
+    """
+    if ax is None:
+        figure = Figure(figsize=(9.6, 6.6), layout="constrained")
+        ax = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1]).tolist()
+    upper, lower = ax
     theory = {row.width: row.dimension for row in expected}
     proved = {row.width: row.lower for row in certificates if row.verdict == "exact"}
     name = "exact rank over a prime field: proved"
@@ -66,7 +77,7 @@ def dimensions_figure(
     upper.legend(frameon=False, fontsize=12, loc="upper left")
     _plain(upper, 0.12)
     _plain(lower, 0.25)
-    return figure
+    return ax
 
 
 def _ranks(series: Sequence[FloatRank]) -> dict[int, int]:

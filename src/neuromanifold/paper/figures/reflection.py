@@ -3,21 +3,24 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from neuromanifold.paper.checks.pictures import Reflection
-from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED
+from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, axes_for
 
 _TOKENS = {1: MUTED, 2: BLUE, 3: ORANGE}
 _TOP, _BOTTOM = 1.75, 0.0
 _WINDOW = "#fdf3d8"
 
 
-def reflection_figure(reflection: Reflection) -> Figure:
-    """The two chains of tokens, mirror images around the skew form, with their values."""
-    figure = Figure(figsize=(12.5, 5.4), layout="constrained")
-    axes = figure.subplots()
+def reflection_figure(reflection: Reflection, ax: Axes | None = None) -> Axes:
+    """The two chains of tokens, mirror images around the skew form, with their values.
+
+    Args:
+        reflection: the two chains.
+        ax: the axes to draw into; new ones by default.
+    """
+    axes = axes_for(ax, 12.5, 5.4)
     j, m = reflection.place, reflection.reach
     _window(axes, j, m)
     _chain(axes, reflection, reflection.chain, _TOP)
@@ -27,7 +30,7 @@ def reflection_figure(reflection: Reflection) -> Figure:
     _values(axes, reflection)
     axes.set(xlim=(0.3, len(reflection.chain) + 2.9), ylim=(_BOTTOM - 0.85, _TOP + 0.95))
     axes.axis("off")
-    return figure
+    return axes
 
 
 def _window(axes: Axes, j: int, m: int) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import LightSource, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -22,15 +23,27 @@ _FORMS = {
 _SHEET = "#7fb2dc"
 
 
-def slice_figure(surfaces: Sequence[SliceSurface]) -> Figure:
-    """The surfaces with their singular lines: solid inside, dotted in the Zariski closure only."""
-    figure = Figure(figsize=(5.6 * len(surfaces), 5.9))
-    for k, surface in enumerate(surfaces, start=1):
-        axes = figure.add_subplot(1, len(surfaces), k, projection="3d", computed_zorder=False)
+def slice_figure(
+    surfaces: Sequence[SliceSurface], ax: Sequence[Axes] | None = None
+) -> Sequence[Axes]:
+    """The surfaces with their singular lines: solid inside, dotted in the Zariski closure only.
+
+    Args:
+        surfaces: the surfaces.
+        ax: three-dimensional axes for each of them; by default those of a new figure.
+    """
+    if ax is None:
+        ax = _panels(len(surfaces))
+    for axes, surface in zip(ax, surfaces, strict=True):
         _draw(axes, surface)
-    handles = _legend_handles()
+    return ax
+
+
+def _panels(count: int) -> list[Axes]:
+    """Three-dimensional axes side by side, with one legend below."""
+    figure = Figure(figsize=(5.6 * count, 5.9))
     figure.legend(
-        handles,
+        _legend_handles(),
         [
             "singular line, two sheets cross",
             "singular line of the Zariski closure only",
@@ -42,7 +55,10 @@ def slice_figure(surfaces: Sequence[SliceSurface]) -> Figure:
         fontsize=10.5,
     )
     figure.subplots_adjust(left=0.0, right=0.97, bottom=0.08, top=0.9, wspace=0.02)
-    return figure
+    return [
+        figure.add_subplot(1, count, k, projection="3d", computed_zorder=False)
+        for k in range(1, count + 1)
+    ]
 
 
 def _draw(axes: Any, surface: SliceSurface) -> None:

@@ -80,13 +80,21 @@ def _form(factor: Factor, place: int) -> Node:
     return Node(f"M_{layer}" + (r"^{\!\top}" if transposed else ""), 0, (), place)
 
 
-def tree_figure(trees: Sequence[Sequence[Factor]]) -> Figure:
-    """One tree for each list of forms, each form labelled with its place in base 3."""
+def tree_figure(
+    trees: Sequence[Sequence[Factor]], ax: Sequence[Axes] | None = None
+) -> Sequence[Axes]:
+    """One tree for each list of forms, each form labelled with its place in base 3.
+
+    Args:
+        trees: the lists of forms.
+        ax: axes for each of them; by default those of a new figure.
+    """
     widths = [len(factors) for factors in trees]
-    figure = Figure(figsize=(12, 8.4), layout="constrained")
-    heights = [max(layer for layer, _ in factors) + 2.3 for factors in trees]
-    panels = figure.subplots(len(trees), 1, height_ratios=heights)
-    for axes, factors in zip(panels.flat, trees, strict=True):
+    if ax is None:
+        figure = Figure(figsize=(12, 8.4), layout="constrained")
+        heights = [max(layer for layer, _ in factors) + 2.3 for factors in trees]
+        ax = figure.subplots(len(trees), 1, height_ratios=heights, squeeze=False).ravel().tolist()
+    for axes, factors in zip(ax, trees, strict=True):
         root = tree(factors)
         _edges(axes, root)
         _nodes(axes, root, factors)
@@ -95,7 +103,7 @@ def tree_figure(trees: Sequence[Sequence[Factor]]) -> Figure:
         axes.set(xlim=(middle - half - 2.1, middle + half + 0.6), ylim=(-2.0, root.height + 0.5))
         axes.set_title(f"$l={root.height}$", fontsize=16, color=INK, loc="left")
         axes.axis("off")
-    return figure
+    return ax
 
 
 def _edges(axes: Axes, node: Node) -> None:

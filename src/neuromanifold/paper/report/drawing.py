@@ -22,7 +22,7 @@ from neuromanifold.paper.figures.dimensions import dimensions_figure
 from neuromanifold.paper.figures.reflection import reflection_figure
 from neuromanifold.paper.figures.slices import slice_figure
 from neuromanifold.paper.figures.unrolled_tree import tree_figure
-from neuromanifold.style import save_figure
+from neuromanifold.style import figure_of, save_figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _slices(_evidence: Evidence) -> tuple[Figure, str]:
         "tokens, a set of dimension 5 in a space of 40. Every vertex of the surfaces has weights. "
         "Where the yellow line is dotted, it belongs to the Zariski closure only."
     )
-    return slice_figure(surfaces(quick=False)), caption
+    return figure_of(slice_figure(surfaces(quick=False))[0]), caption
 
 
 def _tree(_evidence: Evidence) -> tuple[Figure, str]:
@@ -63,7 +63,7 @@ def _tree(_evidence: Evidence) -> tuple[Figure, str]:
         "the place, from the right, of the first non-zero digit of j in base 3 (bold); a 2 there "
         "means transposed. D_i is a block of the recursion, and equals its own transpose."
     )
-    return tree_figure([tree_factors(2), tree_factors(3)]), caption
+    return figure_of(tree_figure([tree_factors(2), tree_factors(3)])[0]), caption
 
 
 def _dimensions(evidence: Evidence) -> tuple[Figure, str]:
@@ -71,7 +71,7 @@ def _dimensions(evidence: Evidence) -> tuple[Figure, str]:
     numbers = evidence.evidence
     float32 = [FloatRank(**row) for row in numbers["float32"]]
     certificates = [ExactRank(**row) for row in numbers["certificates"]]
-    figure = dimensions_figure(
+    panels = dimensions_figure(
         [FloatRank(**row) for row in numbers["float64"]],
         float32,
         certificates,
@@ -83,7 +83,7 @@ def _dimensions(evidence: Evidence) -> tuple[Figure, str]:
         f"squares are proved over GF({certificates[0].prime}); float64 agrees; float32 falls short "
         f"at {len(short)} of {len(float32)} widths."
     )
-    return figure, caption
+    return figure_of(panels[0]), caption
 
 
 def _reflection(evidence: Evidence) -> tuple[Figure, str]:
@@ -95,7 +95,7 @@ def _reflection(evidence: Evidence) -> tuple[Figure, str]:
         "already, and x_3ᵀ Σ_3 x_2 into its negative: the two terms cancel, here with the integers "
         "on the right."
     )
-    return reflection_figure(reflection), caption
+    return figure_of(reflection_figure(reflection)), caption
 
 
 def _consensus(evidence: Evidence) -> tuple[Figure, str]:
@@ -105,7 +105,7 @@ def _consensus(evidence: Evidence) -> tuple[Figure, str]:
         "Three tokens near one point go through three softmax layers. Every layer cubes their "
         "spread, so that deep layers hardly see differences: computed in ball arithmetic."
     )
-    return consensus_figure([row for row in rows if row.exponent <= 16]), caption
+    return figure_of(consensus_figure([row for row in rows if row.exponent <= 16])), caption
 
 
 _DRAWINGS: Mapping[str, Callable[[Evidence], tuple[Figure, str]]] = {
