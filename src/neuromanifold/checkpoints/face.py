@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neuromanifold.checkpoints.adapters.adapter import Adapter
 from neuromanifold.checkpoints.align import Alignment, align
 from neuromanifold.checkpoints.audit import Audit, audit
 from neuromanifold.checkpoints.block import Block
@@ -16,6 +17,7 @@ from neuromanifold.checkpoints.compare import Comparison, compare
 from neuromanifold.checkpoints.edit import Edit, convert_rope, fold_norms
 from neuromanifold.checkpoints.fingerprint import ModelFingerprint, model_fingerprint
 from neuromanifold.checkpoints.gauge.part import Readout
+from neuromanifold.checkpoints.merged import same_merged
 from neuromanifold.checkpoints.same import Sameness, same
 
 
@@ -54,11 +56,18 @@ class RealModel:
         return write_canonical(self.checkpoint, out, steps, dtype=dtype)
 
     def same(
-        self, other: "RealModel | str | Path", *, rtol: float | None = None, seed: int = 0
+        self,
+        other: "RealModel | str | Path",
+        *,
+        adapter: Adapter | str | Path | None = None,
+        rtol: float | None = None,
+        seed: int = 0,
     ) -> Sameness:
-        """Whether another file holds the same function."""
+        """Whether another file holds the same function, or this one's with an adapter merged."""
         second = other if isinstance(other, RealModel) else checkpoint(other)
-        return same(self.checkpoint, second.checkpoint, rtol=rtol, seed=seed)
+        if adapter is None:
+            return same(self.checkpoint, second.checkpoint, rtol=rtol, seed=seed)
+        return same_merged(self.checkpoint, second.checkpoint, adapter, rtol=rtol, seed=seed)
 
     def compare(self, other: "RealModel | str | Path") -> Comparison:
         """Distances to another model by layer and head that no gauge changes."""

@@ -32,6 +32,28 @@ class Layered(Protocol):
         ...
 
 
+class Noisy:
+    """A model whose tensors carry relative noise of a given size."""
+
+    def __init__(self, model: Layered, size: float, seed: int) -> None:
+        self.model, self.block, self.size, self.seed = model, model.block, size, seed
+
+    def outer(self) -> dict[str, np.ndarray]:
+        """The tensors outside the layers, spoiled."""
+        return self._spoiled(self.model.outer(), -1)
+
+    def layer(self, layer: int) -> dict[str, np.ndarray]:
+        """The tensors of a layer, spoiled."""
+        return self._spoiled(self.model.layer(layer), layer)
+
+    def _spoiled(self, tensors: Mapping[str, np.ndarray], label: int) -> dict[str, np.ndarray]:
+        generator = np.random.default_rng((self.seed, label + 1))
+        return {
+            name: value * (1 + self.size * generator.uniform(-1, 1, value.shape))
+            for name, value in tensors.items()
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What a model did with an input.

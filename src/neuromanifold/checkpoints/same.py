@@ -21,12 +21,13 @@ from neuromanifold.checkpoints.agreement import (
 )
 from neuromanifold.checkpoints.audit import precision
 from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.canonical import Canonical
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.constants import constant_terms
 from neuromanifold.checkpoints.forms import folded
 from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
 from neuromanifold.checkpoints.matching import match_stream, moved_outer
-from neuromanifold.checkpoints.running import deviation, random_inputs, run
+from neuromanifold.checkpoints.running import Noisy, deviation, random_inputs, run
 from neuromanifold.checkpoints.stream import rotate_layer
 from neuromanifold.checkpoints.uniform import uniform
 from neuromanifold.checkpoints.writing import write_safetensors
@@ -116,26 +117,6 @@ class Sameness:
         return f"{self.verdict}: {self.reason}{used}"
 
 
-class _Noisy:
-    """A model whose tensors carry relative noise of the size of rounding."""
-
-    def __init__(self, model: Checkpoint, size: float, seed: int) -> None:
-        self.model, self.block, self.size, self.seed = model, model.block, size, seed
-
-    def outer(self) -> Float64Tensors:
-        return self._spoiled(self.model.outer(), -1)
-
-    def layer(self, layer: int) -> Float64Tensors:
-        return self._spoiled(self.model.layer(layer), layer)
-
-    def _spoiled(self, tensors: Float64Tensors, label: int) -> Float64Tensors:
-        generator = np.random.default_rng((self.seed, label + 1))
-        return {
-            name: value * (1 + self.size * generator.uniform(-1, 1, value.shape))
-            for name, value in tensors.items()
-        }
-
-
 def same(
     first: Checkpoint, second: Checkpoint, *, rtol: float | None = None, seed: int = 0
 ) -> Sameness:
@@ -153,7 +134,7 @@ def same(
     noise_size = max(rounding.first, rounding.second)
     inputs = random_inputs(a.block, seed)
     outputs, others = run(a, inputs).outputs, run(b, inputs).outputs
-    noise = deviation(outputs, run(_Noisy(a, noise_size, seed), inputs).outputs)
+    noise = deviation(outputs, run(Noisy(a, noise_size, seed), inputs).outputs)
     return _verdict(a, b, found, notes, rounding, seed, (outputs, others, noise))
 
 
@@ -185,10 +166,7 @@ def _compare(a: Checkpoint, b: Checkpoint, rounding: Rounding) -> _Found:
     changes: dict[str, np.ndarray] = {}
     moved: set[str] = set()
     for layer in range(block.stored_layers):
-        mine, theirs = forms[0].layer(layer), forms[1].layer(layer)
-        turned = theirs if R is None else rotate_layer(theirs, R)
-        sizes = constant_terms(a, layer), constant_terms(b, layer)
-        agreement = compare_layers(block, layer, (mine, sizes[0]), (turned, sizes[1]), rounding)
+        mine, turned, agreement = _agreement(*forms, layer, R, rounding)
         layers.append(agreement)
         deviations += agreement.deviations
         if "score_table" in outer:
@@ -199,6 +177,29 @@ def _compare(a: Checkpoint, b: Checkpoint, rounding: Rounding) -> _Found:
         _note_changes(block, layer, mine, turned, agreement, changes, moved, rounding)
         _note_raw(a, b, layer, moved)
     return _Found(tuple(deviations), R, tuple(layers), changes, frozenset(moved), _outside(a, b))
+
+
+def _agreement(
+    a: Canonical, b: Canonical, layer: int, R: np.ndarray | None, rounding: Rounding
+) -> tuple[Float64Tensors, Float64Tensors, LayerAgreement]:
+    """One layer of two folded models in the first one's basis, and how they agree."""
+    mine, theirs = a.layer(layer), b.layer(layer)
+    turned = theirs if R is None else rotate_layer(theirs, R)
+    first = mine, constant_terms(a.checkpoint, layer)
+    second = turned, constant_terms(b.checkpoint, layer)
+    return mine, turned, compare_layers(a.block, layer, first, second, rounding)
+
+
+def agrees_at(layer: int | None, a: Canonical, b: Canonical, found: Sameness) -> bool:
+    """Whether a layer of two folded models, or what lies outside, agrees as an answer allows."""
+    R = found.element.get("stream")
+    if layer is not None:
+        deviations = _agreement(a, b, layer, R, found.rounding)[2].deviations
+    else:
+        outer = a.outer()
+        other = moved_outer(a.block, outer, b.outer(), R)
+        deviations = _outer_deviations(a.block, a.checkpoint, outer, other, found.rounding)
+    return all(one.agrees for one in deviations)
 
 
 def _outside(a: Checkpoint, b: Checkpoint) -> tuple[str, ...]:

@@ -145,6 +145,9 @@ def same(
     before: Model,
     after: Model,
     *,
+    adapter: Annotated[
+        Path | None, Parameter(help="AFTER is to be BEFORE with this adapter (PEFT) merged into it")
+    ] = None,
     rtol: Annotated[
         float | None, Parameter(help="relative rounding of what is stored; by default the dtype's")
     ] = None,
@@ -161,12 +164,13 @@ def same(
 ) -> int:
     """Say whether two files hold the same function, by which symmetry, or what broke.
 
-    Exits with 1 when they are different.
+    With --adapter, whether AFTER holds BEFORE with the adapter merged into it. Exits with 1 when
+    they are different.
 
     Example: neuromanifold checkpoint same before.safetensors after.gguf
     """
-    from neuromanifold.checkpoints.checkpoint import open_checkpoint
-    from neuromanifold.checkpoints.same import same as compare
+    from neuromanifold.checkpoints.adapters.peft import load_adapter
+    from neuromanifold.checkpoints.face import checkpoint
     from neuromanifold.errors import ArgumentError
     from neuromanifold.files import check_writable
 
@@ -175,10 +179,13 @@ def same(
     if element_out is not None:
         check_writable(element_out, force=force)
     first, second = (
-        open_checkpoint(path, config=config, heads=heads, family=family) for path in (before, after)
+        checkpoint(path, config=config, heads=heads, family=family) for path in (before, after)
     )
-    with limits.spend(2 * cost_of(first, second), "comparing the layers"):
-        found = compare(first, second, rtol=rtol, seed=seed)
+    update = None if adapter is None else load_adapter(adapter)
+    rounds = 0 if update is None else 2 * -(-len(update.modules) // first.block.layers)
+    cost = (2 + rounds) * cost_of(first.checkpoint, second.checkpoint)
+    with limits.spend(cost, "comparing the layers"):
+        found = first.same(second, adapter=update, rtol=rtol, seed=seed)
     if element_out is not None and found.verdict == "same":
         found.save_element(element_out, force=force)
     if json:

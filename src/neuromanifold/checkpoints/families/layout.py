@@ -62,12 +62,14 @@ class Slot:
         shape: its shape there.
         parts: what it holds.
         copy: whether it only repeats what another slot holds (a stored tied head).
+        turned: whether it is stored (in, out).
     """
 
     file: str
     shape: tuple[int, ...]
     parts: tuple[Part, ...]
     copy: bool = False
+    turned: bool = False
 
     def join(self, tensors: Mapping[str, np.ndarray]) -> np.ndarray:
         """The file's tensor, from the block's."""
@@ -209,7 +211,7 @@ def transposed(slot: Slot) -> Slot:
         taken = part.taken and (moved[part.taken[0]], *part.taken[1:])
         order = tuple(moved[axis] for axis in part.order)
         parts.append(Part(part.name, view, taken, order, part.shape))
-    return Slot(slot.file, slot.shape[::-1], tuple(parts), slot.copy)
+    return Slot(slot.file, slot.shape[::-1], tuple(parts), slot.copy, not slot.turned)
 
 
 def _row_axes(view: tuple[int, ...], count: int) -> int:
