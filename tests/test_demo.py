@@ -12,7 +12,7 @@ def test_the_demo_explains_the_block_and_writes_its_page(tmp_path, capsys):
     specification.loader.exec_module(demo)
     demo.main(tmp_path)
     said = capsys.readouterr().out
-    assert "81 dimension + 8 keys + 8 values + 3 unexplained (bounds" in said
+    assert "81 dimension + 8 keys + 8 values + 3 unexplained (probable" in said
     assert "3 neurons + 8 keys + 8 values + 0 unexplained (exact given symmetries" in said
     assert "Same function" in said
     page = (tmp_path / "index.html").read_text()

@@ -228,7 +228,7 @@ def test_shipped_grids_are_of_a_size_for_minutes(name):
 
 def test_batches_hold_every_task_once_and_tasks_of_similar_cost():
     sweep = grid(
-        {"depth": "1..3", "widths": {"each": "1..24"}, "ranks": {"equal": "1..2"}}, sample=300
+        {"depth": "1..3", "widths": {"each": "1..36"}, "ranks": {"equal": "1..2"}}, sample=300
     )
     cut = list(batches(tasks_of(sweep)))
     tasks = [task for batch in cut for task in batch]

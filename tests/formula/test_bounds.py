@@ -15,7 +15,7 @@ from neuromanifold.certificates.exact import certify
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.bounds import Bound, proved_bounds
 from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.formula.heads import forms_of_degree, layer_bounds
+from neuromanifold.formula.heads import forms_of_degree, layer_bounds, spanned_widths
 from neuromanifold.statements import Facts, get
 
 
@@ -154,7 +154,7 @@ def test_values_of_the_first_layer_span_what_the_bound_counts_on(architecture, s
     """Outputs at random weights and inputs mod p, by plain integers."""
     p, rng = 1000003, np.random.default_rng(0)
     c = Facts.of(architecture).seen_widths
-    assert heads._spanned(architecture, c)[1] == spanned
+    assert spanned_widths(architecture, c)[1] == spanned
     nu = c[0] if architecture.value_ranks is None else min(c[0], architecture.value_ranks[0])
     d, t, columns = c[0], architecture.tokens, []
     weights = [

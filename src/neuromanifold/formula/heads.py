@@ -31,13 +31,13 @@ def layers_bound(architecture: Architecture) -> int:
     Lightning. Let F_i be the set of functions of the first i layers. F_{i+1} is the image of F_i ×
     (layers i+1), on which GL_{c_i} acts with the same composition. The orbit of a function whose
     values span s dimensions has at least c_i s dimensions, so dim F_{i+1} ≤ dim F_i + (dimension
-    of layer i+1) − c_i s_i, s_i the span of generic functions in F_i (see `_spanned`). Without
+    of layer i+1) − c_i s_i, s_i the span of generic functions in F_i (`spanned_widths`). Without
     mask and skip F_i lies in the maps X ↦ N(X Xᵀ) X, N of degree (3^i − 1)/2, another bound.
 
     With the residual skip there is no such group, and the layers' dimensions are added.
     """
     c, total = Facts.of(architecture).seen_widths, 0
-    s = _spanned(architecture, c) if architecture.attention == "lightning" else c
+    s = spanned_widths(architecture, c) if architecture.attention == "lightning" else c
     for i in range(architecture.depth):
         total += layer_dimension(architecture, i, c[i], c[i + 1])
         if i and architecture.skip != "residual":
@@ -47,7 +47,7 @@ def layers_bound(architecture: Architecture) -> int:
     return total
 
 
-def _spanned(architecture: Architecture, c: tuple[int, ...]) -> tuple[int, ...]:
+def spanned_widths(architecture: Architecture, c: tuple[int, ...]) -> tuple[int, ...]:
     """Dimensions that the values of the first i lightning layers at least span, at generic weights.
 
     It is enough to give one example. s_0 = c_0, and s_i = min(c_i, s_{i-1}): give all heads of
