@@ -324,7 +324,7 @@ def test_explain_adds_up_and_names_head_mixing(capsys):
     assert "Directions that no symmetry group explains" in run(capsys, "explain", *wide)[1]
 
 
-def test_identifiable_says_which_symmetry_moves_a_quantity(capsys):
+def test_identifiable_says_which_symmetry_moves_a_quantity(capsys, tmp_path):
     layer = ["--widths", "3,2", "--ranks", "2", "--tokens", "3"]
     code, out, _ = run(capsys, "identifiable", "layers.0.query[0,0,1]", *layer, "--json")
     answer = json.loads(out)
@@ -332,6 +332,11 @@ def test_identifiable_says_which_symmetry_moves_a_quantity(capsys):
     assert "key-query" in answer["moved_by"]
     code, out, _ = run(capsys, "identifiable", "A.0[0,0,1]/A.0[0,1,0]", *layer, "--json")
     assert json.loads(out)["identifiable"] == "yes"
+    path = str(tmp_path / "w")
+    run(capsys, "weights", "init", *layer, "--out", path)
+    code, out, _ = run(capsys, "identifiable", "A.0[0,0,1]", "--weights", path)
+    assert code == 0
+    assert "not determined to first order at the given weights by the function" in out
 
 
 def test_dim_estimates_in_the_agreed_form(capsys):

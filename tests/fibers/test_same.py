@@ -208,6 +208,24 @@ def test_what_virtual_weights_do_not_see_does_not_count(attention_kind):
     assert answer.statement == ("eq-13" if attention_kind == "lightning" else "eq-8")
 
 
+@pytest.mark.statement("softmax-fibers")
+@pytest.mark.parametrize("exact", [False, True], ids=["floats", "exact"])
+@pytest.mark.parametrize(("tokens", "size"), [(2, 1.5), (2, 0.0), (3, 0.0), (3, 1.5)])
+def test_behind_a_layer_that_makes_tokens_equal_nothing_counts(tokens, size, exact):
+    """A skew form collapses two tokens, a zero form any number."""
+    architecture = Architecture(widths=(2, 2, 2), ranks=(2, 2), tokens=tokens, attention="softmax")
+    A = size * np.array([[0.0, 1.0], [-1.0, 0.0]])
+    weights = with_tensors(random_weights(architecture, 0), 0, key=np.eye(2)[None], query=A[None])
+    behind = with_tensors(weights, 1, query=np.array([[[1.0, 2.0], [3.0, 4.0]]]))
+    at = with_tensors(weights, 0, query=np.array([[[0.0, 2.0], [-2.0, 0.0]]]))
+    collapses = tokens == 2 or size == 0
+    answer = same_function(weights, behind, exact=exact)
+    assert answer.verdict == ("same" if collapses else "different")
+    assert answer.statement == "softmax-fibers"
+    answer = same_function(weights, at, exact=exact)
+    assert (answer.verdict, answer.statement) == ("different", "softmax-fibers")
+
+
 def test_networks_of_other_ranks_can_be_compared():
     narrow = random_weights(LAYER, 0)
     wide = Architecture(widths=(3, 4), ranks=(3,), tokens=2)

@@ -35,6 +35,7 @@ from neuromanifold.certificates.symmetry_bound import (
 )
 from neuromanifold.errors import ArgumentError, DiagramError, NotCoveredError
 from neuromanifold.networks.network import Network
+from neuromanifold.symmetry.collapse import at_weights
 from neuromanifold.symmetry.families import network
 from neuromanifold.symmetry.one_parameter import Action
 
@@ -56,8 +57,9 @@ def certify(
 
     Given weights are floats, that is dyadic rationals, and have exact residues: the rank found is a
     lower bound for the rank at these very weights, and the symmetries' tangent vectors there give
-    the upper bound. (A rank can be smaller mod p than over the rationals when p divides all large
-    minors; a second prime makes that all but impossible.)
+    the upper bound, with those of queries and keys behind a softmax layer that makes all tokens
+    equal (softmax-fibers). (A rank can be smaller mod p than over the rationals when p divides all
+    large minors; a second prime makes that all but impossible.)
 
     Args:
         subject: the network, or an architecture.
@@ -71,7 +73,7 @@ def certify(
     """
     started = time.perf_counter()
     field = certificate_field(prime, inputs)
-    net = network(subject, readout=readout)
+    net = at_weights(network(subject, readout=readout), weights)
     if reading == "balls":
         return _certify_in_balls(net, weights, field, seed, inputs)
     given = None if weights is None else given_weights(net, weights)

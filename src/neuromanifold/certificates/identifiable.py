@@ -10,6 +10,12 @@ What is proved. "No" is, in two cases. A known symmetry's tangent vector v has �
 with ∇g, a lower bound of the generic rank of both together, exceeds a proved upper bound of the
 dimension. "Yes" rests on the random point: a rank can be smaller there than generically, with a
 chance of about degree/p.
+
+At given weights the same is asked to first order: does ∇g vanish on ker J there? "No" is proved in
+the same two cases, for the floats as they are: tangent vectors and ranks are those at these
+weights, with what is free there alone (softmax-fibers). A symmetry that moves g changes it along
+weights with the same function; a kernel direction that no symmetry explains says so to first order
+only. "Yes" rests on the prime and on the random inputs.
 """
 
 from dataclasses import dataclass
@@ -23,7 +29,12 @@ from jaxtyping import Array, Float
 from neuromanifold.algebra.modular import ModularFunction, Obligation, over_prime_field
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.certificates.exact import certificate_field, upper_bound
+from neuromanifold.certificates.exact import (
+    certificate_field,
+    given_weights,
+    upper_bound,
+    weights_hash,
+)
 from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
 from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.certificates.quantity import Quantity
@@ -32,6 +43,7 @@ from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network
+from neuromanifold.symmetry.collapse import at_weights
 from neuromanifold.symmetry.families import network
 
 
@@ -44,8 +56,10 @@ class Identifiability(Displayed):
         subject: the name of the network.
         readout: what is looked at of its output.
         quantity: the name of the quantity.
-        answer: `yes` when the function determines it locally at generic weights, else `no`.
+        answer: `yes` when the function determines it locally at generic weights, or to first order
+            at the given ones, else `no`.
         proved: whether the answer is proved; if not, it holds with a chance of about 1 − degree/p.
+        weights: the hash of the given weights, None at generic ones.
         moved_by: the families of symmetries that change the quantity.
         rank: the rank of the Jacobian.
         rank_with: the rank with the quantity's gradient added.
@@ -62,6 +76,7 @@ class Identifiability(Displayed):
     quantity: str
     answer: Literal["yes", "no"]
     proved: bool
+    weights: str | None
     moved_by: tuple[str, ...]
     rank: int
     rank_with: int
@@ -78,11 +93,14 @@ class Identifiability(Displayed):
             f"rank {self.rank}, {self.rank_with} with its gradient; prime {self.prime}, "
             f"seed {self.seed}"
         )
-        known = "proved" if self.proved else "at a random point, not proved"
+        drawn = "a random point" if self.weights is None else "random inputs"
+        known = "proved" if self.proved else f"at {drawn}, not proved"
+        where = "" if self.weights is None else " to first order at the given weights"
         if self.answer == "yes":
-            return f"{subject} is determined locally by the {seen} ({known}; {how})."
+            local = where or " locally"
+            return f"{subject} is determined{local} by the {seen} ({known}; {how})."
         cause = f": moved by {' and '.join(self.moved_by)}" if self.moved_by else ""
-        return f"{subject} is not determined by the {seen}{cause} ({known}; {how})."
+        return f"{subject} is not determined{where} by the {seen}{cause} ({known}; {how})."
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -95,6 +113,7 @@ class Identifiability(Displayed):
             "quantity": self.quantity,
             "identifiable": self.answer,
             "proved": self.proved,
+            "weights": self.weights,
             "moved_by": list(self.moved_by),
             "rank": self.rank,
             "rank_with": self.rank_with,
@@ -114,8 +133,14 @@ def identifiable(
     prime: int = DEFAULT_PRIME,
     readout: Readout = "logits",
     name: str | None = None,
+    weights: Any = None,
 ) -> Identifiability:
-    """Say whether the network's function determines a quantity, locally at generic weights.
+    """Say whether the network's function determines a quantity, at generic or at given weights.
+
+    At generic weights: locally. At given weights: to first order, that is whether every direction
+    in which the function's derivative vanishes there leaves the quantity alone. A "no" is proved
+    when a symmetry moves the quantity or the ranks exceed a proved bound; a "yes" rests on what is
+    drawn.
 
     >>> net = Architecture(widths=(3, 2), ranks=(2,), tokens=3)
     >>> print(identifiable(net, lambda w: w.layers[0].attention_matrices()[0, 0, 1], name="A_01"))
@@ -130,17 +155,19 @@ def identifiable(
         prime: p, between 2^20 and 2^23.
         readout: what is looked at of an architecture's output (readouts).
         name: how the answer calls the quantity.
+        weights: ask here instead of at generic weights.
     """
-    net, field = network(subject, readout=readout), certificate_field(prime)
+    net, field = at_weights(network(subject, readout=readout), weights), certificate_field(prime)
+    given = None if weights is None else given_weights(net, weights)
     gradient = _gradient(quantity, net)
     called = name or getattr(quantity, "__name__", "quantity")
 
     def compute(point: Point) -> Identifiability:
-        weights = net.assemble(point.weights)
-        blocks = list(known_generators(net, weights, field))
-        upper, _ = upper_bound(net, known_kernel(net, weights, field, seed).families)
+        at = net.assemble(point.weights)
+        blocks = list(known_generators(net, at, field))
+        upper, _ = upper_bound(net, known_kernel(net, at, field, seed).families)
         found = jacobian_rank(net, point, upper, np.zeros((net.columns, 0)))
-        rows = _rows(gradient, net, weights, field)
+        rows = _rows(gradient, net, at, field)
         grown = found.row_space.add(rows)
         checks = point.obligations(net, found.batch)
         beyond = found.rank + grown > upper + len(net.constants)
@@ -152,6 +179,7 @@ def identifiable(
             quantity=called,
             answer="no" if grown else "yes",
             proved=bool(moved_by) or (beyond and all(check.met for check in checks)),
+            weights=None if weights is None else weights_hash(net, weights),
             moved_by=moved_by,
             rank=found.rank,
             rank_with=found.rank + grown,
@@ -162,7 +190,7 @@ def identifiable(
             inputs=found.inputs,
         )
 
-    return at_a_point(net, field, seed, compute)
+    return at_a_point(net, field, seed, compute, given)
 
 
 def _gradient(quantity: Quantity, net: Network) -> ModularFunction:

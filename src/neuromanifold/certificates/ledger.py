@@ -21,6 +21,7 @@ from neuromanifold.certificates.kernel import LARGEST_NETWORK, HiddenKernel, hid
 from neuromanifold.display import Displayed
 from neuromanifold.formula.readouts import unshown_dimensions
 from neuromanifold.networks.network import Network
+from neuromanifold.symmetry.collapse import at_weights
 from neuromanifold.symmetry.families import families_of, network
 
 _UNSEEN = "not seen by the "
@@ -136,7 +137,7 @@ def explain(
     lightning 3-3 ranks 3 tokens 3 heads 2: 54 parameters = 32 dimension + 18 key-query + 2 \
 scaling + 2 head mixing + 0 unexplained (exact; prime 8388593, seed 0).
     """
-    net = network(subject, readout=readout)
+    net = at_weights(network(subject, readout=readout), weights)
     certificate = certify(net, seed=seed, prime=prime, weights=weights)
     ledger = Ledger(certificate, ledger_lines(certificate, net), None)
     if not ledger.hidden or net.parameters > LARGEST_NETWORK:

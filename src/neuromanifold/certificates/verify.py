@@ -51,6 +51,7 @@ from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.network import Network
+from neuromanifold.symmetry.collapse import at_weights
 from neuromanifold.symmetry.families import network
 
 
@@ -130,6 +131,7 @@ def verify(
     """
     net = _subject(certificate, subject)
     _check_weights(certificate, net, weights)
+    net = at_weights(net, weights)
     field = certificate_field(certificate.prime if prime is None else prime, certificate.inputs)
     if certificate.reading == "balls":
         return _verify_balls(certificate, net, weights, field)

@@ -91,7 +91,7 @@ def gather(first: Weights, second: Weights, units: tuple[InUnits, InUnits]) -> E
     compared = tuple(one for one in every if one.name not in shared.unseen)
     equal = None
     if all(one.agree for one in compared):
-        equal = equal_reason(first, second, shared.unseen)
+        equal = equal_reason(first, second, shared)
     else:
         equal = _symmetric_parts(first, second, found)
     worst = max(compared, key=lambda one: one.ratio)
@@ -135,7 +135,7 @@ def exactly_equal(first: Weights, second: Weights) -> Reason | None:
         return _zero_reason(architecture)
     shared = together(*(determined(architecture, own) for own in facts))
     if equal_invariants(*pair, shared.unseen, scale_free=is_scale_free(architecture)):
-        return equal_reason(first, second, shared.unseen)
+        return equal_reason(first, second, shared)
     return None
 
 
@@ -171,14 +171,14 @@ def equal_invariants(
     return multiply_to_one(list(zip(found, exponents, strict=True)))
 
 
-def equal_reason(first: Weights, second: Weights, unseen: frozenset[str]) -> Reason:
+def equal_reason(first: Weights, second: Weights, shared: Determined) -> Reason:
     """Why functions with equal invariants are equal, in the words of the statement."""
     architecture = first.architecture
     if kind_of(architecture) == "table of products":
         return _table_reason(first, second)
-    if unseen:
-        behind = f"{', '.join(sorted(unseen))} cannot be seen, and the rest of (M, L) agrees"
-        return Reason("eq-8", behind)
+    if shared.unseen and shared.statement is not None:
+        behind = f"{', '.join(sorted(shared.unseen))} cannot be seen, and the rest of (M, L) agrees"
+        return Reason(shared.statement, behind)
     if is_scale_free(architecture):
         return Reason("eq-13", "the virtual weights (M, L) agree up to rescaling")
     return Reason("eq-8", "the virtual weights (M, L) agree")

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.fibers.invariants import Invariant, virtual_invariants
-from neuromanifold.fibers.rationals import Dyadic, ExactInvariant, exact_virtual
+from neuromanifold.fibers.rationals import ExactInvariant, exact_virtual
 from neuromanifold.fibers.units import in_units
 from neuromanifold.networks.traits import has_one_head, has_virtual_weights
 from neuromanifold.networks.weights import Weights

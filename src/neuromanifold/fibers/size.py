@@ -22,13 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.algebra.linear import FloatingPoint, Modular
 from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.numeric import clear_rank, numeric_jacobian, unit_rows
-from neuromanifold.fibers.rationals import Dyadic
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.virtual import virtual_weights
 from neuromanifold.networks.weights import Weights, unflatten
