@@ -100,7 +100,7 @@ def test_many_possible_inputs_are_drawn_one_by_one():
     [
         (np.zeros(3), np.zeros((), int), "give an example that contains the largest integer"),
         (np.zeros(3), jax.ShapeDtypeStruct((3,), np.int32), "contains the largest integer"),
-        (np.zeros(3), np.zeros(3, complex), "must be real floating-point arrays .*; got complex"),
+        (np.zeros(3), np.zeros(3, complex), "complex inputs"),
         (np.zeros(3, complex), np.zeros(3), "complex weights"),
     ],
 )

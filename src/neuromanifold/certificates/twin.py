@@ -20,6 +20,7 @@ from jax.extend.core import Literal
 from jaxtyping import Bool, Int64
 
 from neuromanifold.algebra.modular.literals import rational_array
+from neuromanifold.algebra.modular.tracing import whole_jaxpr
 from neuromanifold.algebra.prime_field import ZeroResidueError
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.network import Network
@@ -98,8 +99,7 @@ class Twin:
     """
 
     def __init__(self, network: Network, prime: int, exponentials: TwinExponentials) -> None:
-        with jax.enable_x64(True):
-            closed, output = jax.make_jaxpr(network.apply, return_shape=True)(*network.shapes)
+        closed, output = whole_jaxpr(network.apply, network.shapes)
         self._closed, self._output = closed, jax.tree.leaves(output)
         self._network, self._prime, self._exponentials = network, prime, exponentials
         self.exponents: list[Integers] = []

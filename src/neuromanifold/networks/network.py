@@ -15,9 +15,11 @@ from math import prod
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from neuromanifold.algebra.modular.tracing import output_of, whole_jaxpr
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError, DiagramError
@@ -105,14 +107,12 @@ class Network(Displayed):
     @cached_property
     def output(self) -> Any:
         """The pytree of the output's shapes."""
-        with jax.enable_x64(True):
-            return jax.eval_shape(self.apply, *self.shapes)
+        return output_of(self.apply, self.shapes)
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the traced function and of all arrays in it."""
-        with jax.enable_x64(True):
-            closed = jax.make_jaxpr(self.apply)(*self.shapes)
+        closed, _ = whole_jaxpr(self.apply, self.shapes)
         digest = hashlib.sha256(str(closed.jaxpr).encode())
         for array in _constants(closed):
             value = np.asarray(array)
@@ -284,11 +284,15 @@ def function_network(
     names = tuple(_leaf_name(path) if _is_weight(leaf) else None for path, leaf in paths)
     structure = Structure(tree, names, tuple(leaf for _, leaf in paths if not _is_weight(leaf)))
     shapes = {n: tuple(leaf.shape) for n, (_, leaf) in zip(names, paths, strict=True) if n}
-    if any(getattr(getattr(leaf, "dtype", None), "kind", "") == "c" for _, leaf in paths):
-        raise ArgumentError(
-            f"{name} has complex weights, which are not covered: give real and imaginary parts as "
-            "real arrays"
-        )
+    for what, leaves in (
+        ("weights", [leaf for _, leaf in paths]),
+        ("inputs", jax.tree.leaves(inputs)),
+    ):
+        if any(getattr(getattr(leaf, "dtype", None), "kind", "") == "c" for leaf in leaves):
+            raise ArgumentError(
+                f"{name} has complex {what}, which are not covered: give real and imaginary parts "
+                "as real arrays"
+            )
     if not shapes:
         raise ArgumentError(f"{name} has no weights; give a pytree with at least one real array")
     tensors = _tensors(name, shapes, spaces, absorbs or {})
@@ -387,7 +391,7 @@ def _is_none(leaf: Any) -> bool:
 
 def _is_weight(leaf: Any) -> bool:
     """Whether a leaf is a real array, or the shape of one."""
-    return hasattr(leaf, "shape") and np.issubdtype(getattr(leaf, "dtype", bool), np.floating)
+    return hasattr(leaf, "shape") and jnp.issubdtype(getattr(leaf, "dtype", bool), np.floating)
 
 
 def _leaf_name(path: tuple[Any, ...]) -> str:
@@ -400,7 +404,7 @@ def _leaf_name(path: tuple[Any, ...]) -> str:
 
 def _float64_shape(leaf: Any) -> jax.ShapeDtypeStruct:
     value = leaf if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else np.asarray(leaf)
-    real = np.issubdtype(value.dtype, np.floating)
+    real = jnp.issubdtype(value.dtype, np.floating)
     return jax.ShapeDtypeStruct(value.shape, np.float64 if real else value.dtype)
 
 

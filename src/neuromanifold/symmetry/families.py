@@ -79,4 +79,4 @@ def network(
             "architecture give an Architecture"
         )
     made = function_network(f, weights, inputs, **declared)
-    return replace(made, families=(*made.families, *given(symmetries, made.structure)))
+    return replace(made, families=(*made.families, *given(symmetries, made)))

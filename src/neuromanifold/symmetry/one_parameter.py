@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,8 +10,10 @@ import numpy as np
 
 from neuromanifold.algebra.linear import LinearAlgebra, Modular
 from neuromanifold.algebra.modular import over_prime_field
+from neuromanifold.algebra.modular.tracing import output_of
+from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
-from neuromanifold.networks.network import Structure
+from neuromanifold.networks.network import Network, Structure
 
 Action = Callable[[Any, Any], Any]
 """A one-parameter action (s, weights) ↦ weights that is the identity at s = 0."""
@@ -77,16 +80,17 @@ class OneParameter(Family):
             for k, action in enumerate(self.actions)
         ]
 
+    def moved(self, action: Action, s: Any, weights: Tensors) -> dict[str, Any]:
+        """The weights moved by one action."""
+        return self.structure.named(action(s, self.structure.rebuilt(weights)))
+
     def _tangent(
         self, action: Action, weights: Tensors, linear: LinearAlgebra
     ) -> dict[str, np.ndarray]:
         named = {name: np.asarray(weights[name]) for name in self.structure.leaves if name}
 
         def tangent(at: dict[str, Any]) -> dict[str, Any]:
-            def along(s: Any) -> Any:
-                return self.structure.named(action(s, self.structure.rebuilt(at)))
-
-            return jax.jvp(along, (0.0,), (1.0,))[1]
+            return jax.jvp(partial(self.moved, action, weights=at), (0.0,), (1.0,))[1]
 
         if isinstance(linear, Modular):
             return over_prime_field(tangent, named)(linear.field, named)
@@ -94,8 +98,23 @@ class OneParameter(Family):
             return {name: np.asarray(moved) for name, moved in tangent(named).items()}
 
 
-def given(actions: Sequence[Action], structure: Structure | None) -> tuple[Family, ...]:
-    """The family of a user's actions; none without actions."""
-    if not actions or structure is None:
+def given(actions: Sequence[Action], network: Network) -> tuple[Family, ...]:
+    """The family of a user's actions, each of which is seen to give weights; none without any."""
+    if not actions or network.structure is None:
         return ()
-    return (OneParameter(tuple(actions), structure),)
+    family = OneParameter(tuple(actions), network.structure)
+    wanted = network.shapes[0]
+    for number, action in enumerate(actions):
+        try:
+            found = output_of(partial(family.moved, action), (np.zeros(()), wanted))
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"symmetry {number} is no function (s, weights) ↦ weights: {error}"
+            ) from None
+        for name, shape in wanted.items():
+            if found[name].shape != shape.shape:
+                raise ArgumentError(
+                    f"symmetry {number} must give weights of the same shapes; {name} has "
+                    f"{shape.shape}, and it gives {found[name].shape}"
+                )
+    return (family,)

@@ -105,8 +105,8 @@ def _arrays(path: Path, name: str, module: ModuleType) -> Any:
     tree = getattr(module, name)
     with _theirs(path):  # keys that cannot be compared, say
         leaves = jax.tree.leaves(tree)
-    for leaf in leaves:
-        dtype = np.asarray(leaf).dtype
+        dtypes = [np.asarray(leaf).dtype for leaf in leaves]
+    for leaf, dtype in zip(leaves, dtypes, strict=True):
         if not jnp.issubdtype(dtype, np.number) and (dtype.kind != "b" or name != "inputs"):
             raise ArgumentError(
                 f"{path}: `{name}` must be arrays of real numbers; it has a {type(leaf).__name__}"
@@ -117,28 +117,35 @@ def _arrays(path: Path, name: str, module: ModuleType) -> Any:
 def _shown_as_theirs(function: Callable[..., Any], path: Path) -> Callable[..., Any]:
     @functools.wraps(function)
     def called(*arguments: Any) -> Any:
-        with _theirs(path):
+        with _theirs(path, is_traced=True):
             return function(*arguments)
 
     return called
 
 
 @contextmanager
-def _theirs(path: Path) -> Iterator[None]:
-    """Whatever the user's code raises becomes one sentence with its place; prints go to stderr."""
+def _theirs(path: Path, *, is_traced: bool = False) -> Iterator[None]:
+    """Whatever the user's code raises becomes one sentence with its place; prints go to stderr.
+
+    What is raised about the way in which a function is traced is left to those who trace it.
+    """
+    from neuromanifold.algebra.modular.tracing import is_of_tracing, reason
+
     try:
         with redirect_stdout(sys.stderr):
             yield
     except (NeuromanifoldError, KeyboardInterrupt):
         raise
     except BaseException as error:
+        if is_traced and is_of_tracing(error):
+            raise
         lines = [
             frame.lineno
             for frame in traceback.extract_tb(error.__traceback__)
             if Path(frame.filename).resolve() == path.resolve()
         ]
         where = f"{path}, line {lines[-1]}" if lines else str(path)
-        what = " ".join(f"{type(error).__name__}: {error}".split())
         raise ArgumentError(
-            f"{where} raised {what[:500]}; this is an error of that module"
+            f"{where} raised {type(error).__name__}: {reason(error)}; this is an error of that "
+            "module"
         ) from error

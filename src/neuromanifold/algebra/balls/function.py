@@ -15,7 +15,7 @@ from neuromanifold.algebra.cells.flattening import flattened
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
-from neuromanifold.errors import NotCoveredError
+from neuromanifold.errors import ArgumentError, NotCoveredError
 
 _MOVES = {
     "dynamic_slice": (0,),
@@ -68,13 +68,20 @@ def rows_in_balls(
     jaxpr, structure = flattened(f, weights, one)
     function = jaxpr_as_fun(jaxpr)
 
-    def row(w: Any, X: Any, u: Any) -> Any:
+    def row(w: Any, X: Any, u: Any) -> tuple[Any, Any]:
         def of_weights(w: Any) -> Any:
             return jax.tree.unflatten(structure, function(*jax.tree.leaves((w, X))))
 
-        return jax.vjp(of_weights, w)[1](u)[0]
+        value, pull = jax.vjp(of_weights, w)
+        return pull(u)[0], value
 
-    return in_balls(jax.vmap(row, (None, 0, 0)), weights, inputs, cotangents, bits=bits)
+    rows, values = in_balls(jax.vmap(row, (None, 0, 0)), weights, inputs, cotangents, bits=bits)
+    if not all(entry.is_finite() for leaf in jax.tree.leaves(values) for entry in leaf.flat):
+        raise ArgumentError(
+            "entries of the output are infinite or undefined at these weights, whatever their "
+            "derivatives say; return the others alone"
+        )
+    return rows
 
 
 def _read(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:

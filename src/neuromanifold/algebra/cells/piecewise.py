@@ -105,7 +105,13 @@ class Piecewise:
         self, i: int, equation: Any, operands: Sequence[Any], known: list[bool], whole: list[bool]
     ) -> str:
         """What an equation is: plain, piecewise, an outcome, made of outcomes, or a meeting."""
-        name, output = equation.primitive.name, equation.outvars[0].aval.dtype.kind
+        name, dtype = equation.primitive.name, equation.outvars[0].aval.dtype
+        if not isinstance(dtype, np.dtype):
+            raise NotCoveredError(
+                f"{where_from(equation)} makes keys of random numbers from the arguments; draw "
+                "random numbers from constant keys"
+            )
+        output = dtype.kind
         if any(whole):
             if name in PIECEWISE and output == "f":
                 return "piecewise"

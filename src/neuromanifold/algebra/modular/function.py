@@ -255,6 +255,12 @@ def _recorded(
     outputs = [
         recorder.unknown(value, None) for value in read(recorder, jaxpr.jaxpr, jaxpr.consts, inputs)
     ]
+    values = outputs[results.num_leaves :]
+    if any(value.masked is not None and value.masked.any() for value in values):
+        raise ArgumentError(
+            "entries of the output are minus infinity, which is no number, whatever their "
+            "derivatives say; return the others alone"
+        )
     by_leaf = [
         flag
         for flag, example in zip(samples, shapes, strict=True)
@@ -264,7 +270,7 @@ def _recorded(
         jaxpr,
         recorder,
         outputs[: results.num_leaves],
-        outputs[results.num_leaves :] or outputs,
+        values or outputs,
         (([leaf.shape for leaf in leaves], arguments), results),
         by_leaf,
     )

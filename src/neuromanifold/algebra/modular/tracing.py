@@ -1,11 +1,16 @@
 """From a JAX function to a jaxpr in float64 without dead code."""
 
+import functools
+import inspect
+import re
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import errors
 from jax.extend import source_info_util
@@ -32,7 +37,7 @@ def shapes_of(examples: Any, *, whole: bool = False) -> Any:
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"arguments must be arrays in tuples, lists, dictionaries or registered classes: "
-            f"{_first_line(error)}"
+            f"{reason(error)}"
         ) from None
     return jax.tree.unflatten(structure, [_shape(leaf, whole) for leaf in leaves])
 
@@ -43,7 +48,7 @@ def _shape(leaf: Any, whole: bool) -> jax.ShapeDtypeStruct:
         leaf = np.asarray(leaf) if isinstance(leaf, number) else leaf
     if whole and getattr(getattr(leaf, "dtype", None), "kind", "") in ("i", "u", "b"):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
-    if not hasattr(leaf, "dtype") or not np.issubdtype(leaf.dtype, np.floating):
+    if not hasattr(leaf, "dtype") or not jnp.issubdtype(leaf.dtype, np.floating):
         found = getattr(leaf, "dtype", type(leaf).__name__)
         raise ArgumentError(
             f"arguments must be real floating-point arrays (or their shapes); got {found}: "
@@ -54,25 +59,30 @@ def _shape(leaf: Any, whole: bool) -> jax.ShapeDtypeStruct:
 
 
 def traced(f: Callable[..., Any], shapes: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
-    """The jaxpr of `f` in float64 without dead code, and the structure of its output.
+    """The jaxpr of `f` in float64 without dead code, and the structure of its output."""
+    closed, output = whole_jaxpr(f, shapes)
+    everything = [True] * len(closed.jaxpr.outvars)
+    jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, everything, instantiate=True)
+    _check(jaxpr)
+    return ClosedJaxpr(jaxpr, closed.consts), jax.tree.structure(output)
+
+
+def whole_jaxpr(f: Callable[..., Any], shapes: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
+    """The jaxpr of `f` in float64 with all that it computes, and the shapes of its output.
 
     A loop that insists on single precision for what it carries cannot be traced in double. Then all
     of the function is traced in single precision: the types of floats do not matter to those who
     read the jaxpr, except that its constants are as coarse.
     """
     try:
-        closed, structure = _traced(f, shapes, np.dtype(np.float64))
-    except TypeError as error:
-        if "carry" not in str(error):
+        return _in_type(f, shapes, np.dtype(np.float64))
+    except Exception as error:
+        if not _is_of_a_carry(error):
             raise _explained(f, error) from None
-        try:
-            closed, structure = _traced(f, shapes, np.dtype(np.float32))
-        except Exception as again:
-            raise _explained(f, again) from None
+    try:
+        return _in_type(f, shapes, np.dtype(np.float32))
     except Exception as error:
         raise _explained(f, error) from None
-    _check_sizes(closed.jaxpr)
-    return closed, structure
 
 
 def output_of(f: Callable[..., Any], shapes: Sequence[Any]) -> Any:
@@ -81,7 +91,7 @@ def output_of(f: Callable[..., Any], shapes: Sequence[Any]) -> Any:
     if not closed.out_avals:
         raise ArgumentError("the function returns no array; return its value")
     for value in closed.out_avals:
-        if not np.issubdtype(value.dtype, np.floating):
+        if not jnp.issubdtype(value.dtype, np.floating):
             raise ArgumentError(
                 f"the function returns values of type {value.dtype}; return real numbers"
             )
@@ -89,16 +99,37 @@ def output_of(f: Callable[..., Any], shapes: Sequence[Any]) -> Any:
     return jax.tree.unflatten(structure, found)
 
 
-def _traced(f: Callable[..., Any], shapes: Any, dtype: np.dtype) -> tuple[ClosedJaxpr, Any]:
+def _in_type(f: Callable[..., Any], shapes: Any, dtype: np.dtype) -> tuple[ClosedJaxpr, Any]:
     def typed(leaf: Any) -> jax.ShapeDtypeStruct:
         real = np.issubdtype(leaf.dtype, np.floating)
         return jax.ShapeDtypeStruct(leaf.shape, dtype if real else leaf.dtype)
 
     with jax.enable_x64(dtype == np.float64):
-        closed, output = jax.make_jaxpr(f, return_shape=True)(*jax.tree.map(typed, shapes))
-        everything = [True] * len(closed.jaxpr.outvars)
-        jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, everything, instantiate=True)
-    return ClosedJaxpr(jaxpr, closed.consts), jax.tree.structure(output)
+        closed, output = jax.make_jaxpr(_of_arrays(f), return_shape=True)(
+            *jax.tree.map(typed, shapes)
+        )
+    if any(isinstance(constant, jax.core.Tracer) for constant in closed.consts):
+        raise ArgumentError(f"the function {_REMEDIES[errors.UnexpectedTracerError]}")
+    return closed, output
+
+
+def _of_arrays(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, once what it returns is seen to be numbers."""
+
+    @functools.wraps(f)
+    def called(*arguments: Any) -> Any:
+        result = f(*arguments)
+        for leaf in jax.tree.leaves(result, is_leaf=inspect.isgenerator):
+            if inspect.iscoroutine(leaf):
+                leaf.close()
+            if not hasattr(leaf, "dtype") and not isinstance(leaf, bool | int | float | complex):
+                raise ArgumentError(
+                    f"the function returns a value of type {type(leaf).__name__}; return real "
+                    "arrays, in tuples, lists or dictionaries"
+                )
+        return result
+
+    return called
 
 
 _REMEDIES: dict[type[Exception], str] = {
@@ -117,6 +148,16 @@ _REMEDIES: dict[type[Exception], str] = {
 }
 
 
+def is_of_tracing(error: BaseException) -> bool:
+    """Whether an exception is about the way in which a function is traced, not about its values."""
+    kinds = (*_REMEDIES, errors.ConcretizationTypeError)
+    return isinstance(error, kinds) or _is_of_a_carry(error)
+
+
+def _is_of_a_carry(error: BaseException) -> bool:
+    return isinstance(error, TypeError) and "carry" in str(error)
+
+
 def _explained(f: Callable[..., Any], error: Exception) -> Exception:
     """One sentence in place of an exception from the user's function, or from JAX."""
     if isinstance(error, NeuromanifoldError):
@@ -130,10 +171,15 @@ def _explained(f: Callable[..., Any], error: Exception) -> Exception:
             f"the function{where} turns values that depend on its arguments into Python numbers: "
             "keep them arrays of JAX"
         )
+    if _is_of_a_carry(error):
+        return ArgumentError(
+            f"the function{where} has a loop whose state changes its shape, its type or its "
+            "structure from one step to the next: keep them as they are at the start"
+        )
     if not callable(f):
         return ArgumentError(f"a function of weights and one input was wanted; got {f!r}")
     return ArgumentError(
-        f"the function cannot be traced by JAX{where}: {type(error).__name__}: {_first_line(error)}"
+        f"the function cannot be traced by JAX{where}: {type(error).__name__}: {reason(error)}"
     )
 
 
@@ -152,19 +198,33 @@ def _inside(path: Path, packages: Path) -> bool:
     return path.is_relative_to(packages) or "lib/python" in path.as_posix()
 
 
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")
+def reason(error: BaseException) -> str:
+    """What an exception says in one line, without what JAX adds to it about itself."""
+    text = " ".join(str(error).split())
+    own = re.split(r" The error occurred while tracing|:? (?:See )?https://| -{9,}", text)[0]
+    return textwrap.shorten(own, 300, placeholder=" …") or "no reason"
 
 
-def _check_sizes(jaxpr: Any) -> None:
-    """Refuse arrays that are too large to be computed with."""
+_OPAQUE = {
+    "pure_callback": "calls Python, and nothing is known of what it computes: write it in JAX",
+    "io_callback": "calls Python, and nothing is known of what it computes: write it in JAX",
+    "eig": "takes eigenvalues of a matrix without symmetry, which are not covered: write the "
+    "function without them",
+}
+"""What cannot even be differentiated, and why."""
+
+
+def _check(jaxpr: Any) -> None:
+    """Refuse what cannot be looked into, and arrays that are too large to be computed with."""
     for variable in (*jaxpr.invars, *jaxpr.constvars):
         _check_size(variable, None)
     for equation in jaxpr.eqns:
+        if equation.primitive.name in _OPAQUE:
+            raise NotCoveredError(f"{where_from(equation)} {_OPAQUE[equation.primitive.name]}")
         for variable in equation.outvars:
             _check_size(variable, equation)
         for inner in jaxprs_in_params(equation.params):
-            _check_sizes(inner)
+            _check(inner)
 
 
 def _check_size(variable: Any, equation: Any) -> None:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jax.interpreters import partial_eval
 
+from neuromanifold.algebra.modular.tracing import reason
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.frontends.torchax_import import torch_and_environment
 from neuromanifold.networks.network import Network, function_network
@@ -90,7 +91,7 @@ def torch_function(
     except Exception as error:
         raise ArgumentError(
             f"{type(module).__name__} cannot be traced for these inputs: "
-            f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            f"{type(error).__name__}: {reason(error)}"
         ) from None
     if not used:
         raise ArgumentError(
