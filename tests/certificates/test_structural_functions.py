@@ -3,8 +3,14 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+from sympy import Matrix, symbols
 
+from formal_ranks import float_rank
+from neuromanifold.algebra.modular.linear_systems import factors, factors_tangent
+from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.exact import certify_function
+from neuromanifold.errors import NotCoveredError
 
 
 def dimension(f, weights, inputs):
@@ -40,3 +46,72 @@ def test_a_linear_system_sees_matrix_and_right_side_up_to_a_factor():
     # One entry is a quotient of a cubic by a monic quartic polynomial in x: 4 + 4.
     g = lambda w, x: f(w, x)[0]  # noqa: E731
     assert dimension(g, (np.zeros((4, 4)), np.zeros(4)), np.zeros(())) == 8
+
+
+LINEAR = {
+    # The coefficients of a monic characteristic polynomial.
+    "det": (lambda w, x: jnp.linalg.det(w + x * jnp.eye(4)), np.zeros((4, 4)), 4),
+    "log det": (lambda w, x: jnp.log(jnp.linalg.det(w + x * jnp.eye(4))), np.zeros((4, 4)), 4),
+    # A quotient of a constant by a monic quadratic polynomial: 1 + 2.
+    "exp inv": (
+        lambda w, x: jnp.exp(jnp.linalg.inv(w + x * jnp.eye(2))[0, 1]),
+        np.zeros((2, 2)),
+        3,
+    ),
+    "tanh solve": (
+        lambda w, x: jnp.tanh(jnp.linalg.solve(w[0] + x * jnp.eye(2), w[1])),
+        (np.zeros((2, 2)), np.zeros(2)),
+        6,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_determinants_and_formal_functions_of_linear_systems_have_their_dimension(name):
+    f, weights, expected = LINEAR[name]
+    assert dimension(f, weights, np.zeros(())) == expected
+    assert float_rank(f, weights, np.zeros(())) == expected
+
+
+def test_the_derivative_of_the_factors_is_the_derivative():
+    field, t = PrimeField(), symbols("t")
+    a, da = (field.random(0, name, (3, 4)) for name in ("a", "da"))
+    moving = Matrix(3, 4, lambda i, j: int(a[i, j]) + t * int(da[i, j]))
+    for i in range(2):
+        for k in range(i + 1, 3):
+            factor = (moving[k, i] / moving[i, i]).together()
+            moving[k, i] = factor
+            for j in range(i + 1, 4):
+                moving[k, j] = (moving[k, j] - factor * moving[i, j]).together()
+    slopes, values = moving.diff(t).subs(t, 0), moving.subs(t, 0)
+
+    def residues(matrix):
+        return np.array(
+            [
+                [float(x.p * pow(int(x.q), -1, field.modulus) % field.modulus) for x in row]
+                for row in matrix.tolist()
+            ]
+        )
+
+    np.testing.assert_array_equal(factors(field, a) % field.modulus, residues(values))
+    np.testing.assert_array_equal(factors_tangent(field, a, da) % field.modulus, residues(slopes))
+
+
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (lambda w, x: jnp.fft.fft(w * x).real, "complex128, which is not covered; keep them real"),
+        (
+            lambda w, x: jnp.fft.irfft(jnp.fft.rfft(w) * jnp.fft.rfft(x), 3),
+            r"`fft` \(.*test_structural.* multiplies by roots of unity",
+        ),
+    ],
+)
+def test_a_fourier_transform_is_refused_in_a_sentence(f, said):
+    with pytest.raises(NotCoveredError, match=said):
+        certify_function(f, np.zeros(3), np.zeros(3))
+
+
+def test_a_fourier_transform_of_constants_is_a_constant():
+    f = lambda w, x: jnp.fft.fft(np.ones(4)).real * w * x  # noqa: E731
+    assert dimension(f, np.zeros(4), np.zeros(4)) == 1

@@ -32,7 +32,7 @@ VALUES = {
     "[w, 'abc']": "the function returns a value of type str",
     "(part for part in w)": "the function returns a value of type generator",
     "w > 0": "the function returns values of type bool; return real numbers",
-    "w * 1j": "the function returns values of type complex128; return real numbers",
+    "w * 1j": "type complex128",
     "x": "depends on none of its weights",
     "jax.pure_callback(lambda a: a, w, w) * x": "calls Python, and nothing is known of what it",
     "jnp.linalg.eig(jnp.outer(w, x))[0].real": "eigenvalues of a matrix without symmetry",

@@ -12,7 +12,7 @@ from neuromanifold.algebra.modular.windows import WINDOWS
 COVERED: dict[str, frozenset[str]] = {
     "field operations": frozenset(ARITHMETIC),
     "formal functions, and what is rational in them": frozenset(OPENINGS)
-    - {"formal", "custom_jvp_call", "convert_element_type", "reduce_max"},
+    - {"formal", "convert_element_type", "reduce_max"},
     "rearrangements": frozenset(ARRANGEMENTS) | UNTOUCHED | {"iota"},
     "positions that are constants": frozenset(INDEXING),
     "windows": frozenset(WINDOWS),

@@ -53,6 +53,24 @@ def factors(field: PrimeField, a: Residues) -> Residues:
     return a
 
 
+def factors_tangent(field: PrimeField, a: Residues, da: Residues) -> Residues:
+    """The derivative of `factors`: every step of the elimination with its derivative."""
+    a, da = np.array(a), np.array(da)
+    for i in range(min(a.shape[-2] - 1, a.shape[-1])):
+        pivot = field.inverse(a[..., i, i])[..., None]
+        left, right = (..., slice(i + 1, None), i), (..., i, slice(i + 1, None))
+        a[left] = field.multiply(a[left], pivot)
+        moved = da[left] - field.multiply(a[left], da[..., i, i, None])
+        da[left] = field.multiply(field.reduce(moved), pivot)
+        block = (..., slice(i + 1, None), slice(i + 1, None))
+        first = field.multiply(da[left][..., None], a[right][..., None, :])
+        second = field.multiply(a[left][..., None], da[right][..., None, :])
+        da[block] = field.reduce(da[block] - first - second)
+        below = field.multiply(a[left][..., None], a[right][..., None, :])
+        a[block] = field.reduce(a[block] - below)
+    return da
+
+
 def _triangular_solve(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """Every variant as A X = B with A as given: the others by transposing."""
     a, b = (recorder.finite(value, equation) for value in values)
@@ -61,13 +79,24 @@ def _triangular_solve(recorder: Recorder, equation: Any, values: Sequence[Value]
     # X A = B is Aᵀ Xᵀ = Bᵀ; with both, the transposes of A cancel.
     turned = params["transpose_a"] == params["left_side"]
 
-    def solve(setting: Setting, a: Residues, b: Residues) -> Residues:
-        a = a.swapaxes(-1, -2) if turned else a
-        b = b if params["left_side"] else b.swapaxes(-1, -2)
-        x = solve_triangular(setting.field, a, b, lower=lower != turned, unit=unit)
+    def sided(x: Residues) -> Residues:
         return x if params["left_side"] else np.ascontiguousarray(x.swapaxes(-1, -2))
 
-    return [recorder.emit(solve, [a, b], b.shape)]
+    def solve(setting: Setting, a: Residues, b: Residues) -> Residues:
+        a = a.swapaxes(-1, -2) if turned else a
+        x = solve_triangular(setting.field, a, sided(b), lower=lower != turned, unit=unit)
+        return sided(x)
+
+    def tangent(
+        setting: Setting, x: Residues, operands: Sequence[Residues], moved: Sequence[Residues]
+    ) -> Residues:
+        """A dX = dB − dA X, where of dA only the triangle counts."""
+        part = np.tril(moved[0], -unit) if lower else np.triu(moved[0], unit)
+        part = np.ascontiguousarray(part.swapaxes(-1, -2) if turned else part)
+        right = sided(moved[1]) - setting.field.matmul(part, sided(x))
+        return solve(setting, operands[0], sided(setting.field.reduce(right)))
+
+    return [recorder.emit(solve, [a, b], b.shape, tangent=tangent)]
 
 
 def _lu(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -77,10 +106,15 @@ def _lu(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Valu
     def lu(setting: Setting, x: Residues) -> Residues:
         return factors(setting.field, x)
 
+    def tangent(
+        setting: Setting, _: Residues, operands: Sequence[Residues], moved: Sequence[Residues]
+    ) -> Residues:
+        return factors_tangent(setting.field, operands[0], moved[0])
+
     pivots, permutation = (variable.aval for variable in equation.outvars[1:])
     order = [np.broadcast_to(np.arange(v.shape[-1]), v.shape) for v in (pivots, permutation)]
     return [
-        recorder.emit(lu, [a], a.shape),
+        recorder.emit(lu, [a], a.shape, tangent=tangent),
         Known(order[0].astype(pivots.dtype)),
         Known(order[1].astype(permutation.dtype)),
     ]

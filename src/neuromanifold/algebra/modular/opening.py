@@ -101,7 +101,9 @@ class Opening:
     def _apply(self, equation: Any, operands: list[Value]) -> list[Value]:
         name = equation.primitive.name
         undecided = name == "cond" and name in self.rules and isinstance(operands[0], Traced)
-        if name in CONTROL and not undecided and not _is_logaddexp(equation):
+        if (special := _special(equation)) is not None:
+            return self.read(special.jaxpr, special.consts, operands)
+        if name in CONTROL and not undecided:
             self.calls.append(equation)
             outputs = CONTROL[name](Opening.read, self, equation, operands)
             self.calls.pop()
@@ -113,6 +115,7 @@ class Opening:
             return [Known(in_float64(result)) for result in folded(equation, known)]
         if name == "abs" and isinstance(operands[0], Traced) and operands[0].nonnegative:
             return operands
+        self._check_real(equation)
         arrays = [operand.array for operand in operands]
         with source_info_util.user_context(self._origin(equation)):
             if name in self.rules:
@@ -125,6 +128,20 @@ class Opening:
         )
         nonnegative = nonnegative or (name == "mul" and arrays[0] is arrays[1])
         return [Traced(output, nonnegative) for output in outputs]
+
+    def _check_real(self, equation: Any) -> None:
+        """Refuse complex numbers that depend on the arguments."""
+        kinds = {v.aval.dtype for v in equation.outvars if jnp.iscomplexobj(v.aval)}
+        if equation.primitive.name == "fft":
+            raise NotCoveredError(
+                f"{self.where(equation)} multiplies by roots of unity, which are not rational; "
+                "multiply by matrices of cosines and sines, taken as the value of their floats"
+            )
+        if kinds:
+            raise NotCoveredError(
+                f"{self.where(equation)} turns values that depend on the arguments into the type "
+                f"{kinds.pop()}, which is not covered; keep them real"
+            )
 
     def _origin(self, equation: Any) -> Any:
         """The traceback with the user's line: JAX keeps none inside its own library functions."""
@@ -181,27 +198,46 @@ def _in_float64(params: dict[str, Any]) -> dict[str, Any]:
     return {name: mended(value) for name, value in params.items()}
 
 
-def _is_logaddexp(equation: Any) -> bool:
-    """Whether this is JAX's own log(e^x + e^y), which is written with comparisons and has none."""
-    if equation.primitive.name != "custom_jvp_call" or len(equation.invars) != 2:
-        return False
-    if [inner.primitive.name for inner in equation.params["call_jaxpr"].eqns[:2]] != ["max", "sub"]:
-        return False
+def _special(equation: Any) -> Any:
+    """A jaxpr without comparisons for a function of JAX that is written with them and has none."""
+    if equation.primitive.name != "custom_jvp_call":
+        return None
+    inner = equation.params["call_jaxpr"]
     shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
-    with jax.enable_x64(True):
-        own = jax.make_jaxpr(jnp.logaddexp)(*shapes).jaxpr.eqns
-    return len(own) == 1 and str(own[0].params.get("call_jaxpr")) == str(
-        equation.params["call_jaxpr"]
-    )
+    for function, first, meaning in _SPECIAL:
+        if [one.primitive.name for one in inner.eqns[:2]] == first:
+            with jax.enable_x64(True):
+                own = _custom(jax.make_jaxpr(function)(*shapes).jaxpr)
+                if own is not None and str(own.params["call_jaxpr"]) == str(inner):
+                    return jax.make_jaxpr(meaning)(*shapes)
+    return None
 
 
-def _logaddexp(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    """log(e^x + e^y)."""
-    x, y = (
-        np.exp(operand) if isinstance(operand, np.ndarray) else opening.formal("exp", operand)[0]
-        for operand in operands
-    )
-    return opening.formal("log", x + y)
+def _custom(jaxpr: Any) -> Any:
+    """The equation with a derivative of its own that a jaxpr consists of, inside of calls."""
+    equation = jaxpr.eqns[-1]
+    if equation.primitive.name == "custom_jvp_call":
+        return equation
+    return _custom(equation.params["jaxpr"].jaxpr) if equation.primitive.name == "jit" else None
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    return jnp.log(jnp.exp(x) + jnp.exp(y))
+
+
+def _determinant(a: Any) -> Any:
+    """The product of the pivots of an elimination that exchanges no rows."""
+    if a.shape[-1] == 1:
+        return a[..., 0, 0]
+    below = a[..., 1:, :1] * a[..., :1, 1:] / a[..., :1, :1]
+    return a[..., 0, 0] * _determinant(a[..., 1:, 1:] - below)
+
+
+_SPECIAL = (
+    (jnp.logaddexp, ["max", "sub"], _logaddexp),
+    (jnp.linalg.det, ["jit", "exp"], _determinant),
+)
+"""Functions of JAX, the first primitives of their programs, and what they compute."""
 
 
 def _logistic(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
@@ -343,7 +379,6 @@ OPENINGS: dict[str, OpeningRule] = {
     "convert_element_type": _convert,
     "cos": _cos,
     "cosh": _hyperbolic(1.0),
-    "custom_jvp_call": _logaddexp,
     "erf": _primary("erf"),
     "erfc": _erfc,
     "exp": _primary("exp"),
