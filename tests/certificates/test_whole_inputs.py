@@ -34,6 +34,8 @@ def _one_hot(w, t):
         (lambda w, t: w[t], np.zeros((3, 2)), np.array(2), 6),
         (lambda w, t: w[t], np.zeros((3, 2)), np.array(1), 4),
         (lambda w, t: w[0] * t + w[1] * t**2 + w[2] * t**3, np.zeros(3), np.array([2]), 2),
+        (lambda w, t: jnp.take(w, t, axis=0), np.zeros((3, 2)), np.array([0, 2]), 6),
+        (lambda w, t: w.at[t].get(mode="fill", fill_value=5.0), np.zeros(2), np.array(3), 2),
         (_lookups, TABLE, PAIRS, 6),
         (_one_hot, TABLE, PAIRS, 6),
         (lambda w, t: jnp.where(t > 1, w[0], w[1]) * w[2], np.zeros(3), np.array(4), 2),

@@ -220,6 +220,7 @@ def _move(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]
     filling = params.get("fill_value")
     if "fill_value" in params:
         params["fill_value"] = -1.0
+    filling = np.nan if filling is None else float(filling)  # JAX fills with NaN by itself
 
     def compute() -> Decision:
         numbers = jnp.arange(float(x.size)).reshape(x.shape)
@@ -228,7 +229,8 @@ def _move(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]
 
     matrix = decider.decide(compute)
     taken = matrix @ x.reshape(-1)
-    return [taken + (filling or 0.0) * (1.0 - jnp.sum(matrix, axis=-1))]
+    is_outside = 1.0 - jnp.sum(matrix, axis=-1)
+    return [decider.mixed(is_outside, [taken, np.full(taken.shape, filling)])]
 
 
 MEETINGS: dict[str, CellRule] = {
