@@ -94,6 +94,11 @@ def test_tokens_are_drawn_up_to_the_largest_of_the_example():
         (torch.nn.BatchNorm1d(2), torch.zeros(3, 2), "training mode, in which BatchNorm1d is no"),
         (lambda x: x, torch.zeros(2), "a torch.nn.Module was wanted; got function"),
         (torch.nn.Linear(2, 2), 3, "inputs must be a tensor, a tuple .*; got int"),
+        (
+            torch.nn.Identity(),
+            torch.zeros(2, dtype=bool),
+            "no input is a tensor of real numbers or",
+        ),
         (torch.nn.ReLU(), torch.zeros(2), "no parameter of ReLU that requires a gradient reaches"),
         (torch.nn.Linear(2, 2), torch.zeros(3), "Linear cannot be traced"),
     ],
