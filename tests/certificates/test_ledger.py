@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import jax
+import numpy as np
 import pytest
 
 import neuromanifold as nm
@@ -178,3 +180,12 @@ def test_a_ledger_is_one_sentence_and_json():
     data = json.loads(json.dumps(ledger.to_dict()))
     assert data["parameters"] == sum(line["dimension"] for line in data["lines"]) == 54
     assert data["certificate"] == json.loads(json.dumps(certify(TWO_HEADS, seed=3).summary()))
+
+
+def test_a_piecewise_function_has_a_ledger_of_its_cell():
+    # w₁ relu(w₀ x) entry by entry: two products of weights, two scalings that no one has given.
+    f = lambda w, x: w[1] * jax.nn.relu(w[0] * x)  # noqa: E731
+    two = np.zeros(2)
+    ledger = nm.explain(nm.network(f, (two, two), two))
+    assert (ledger.parameters, ledger.unexplained) == (4, 2)
+    assert str(ledger).startswith("<lambda>: 4 parameters = 2 dimension + 2 unexplained (probable")
