@@ -1,5 +1,6 @@
 """However a command ends, the exit code says how, and a crash never looks like a refutation."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -93,6 +94,26 @@ def test_ctrl_c_inside_a_finaliser_is_not_lost(capsys, monkeypatch):
     monkeypatch.setattr("neuromanifold.formula.formula.dimension_formula", slow)
     code, out, err = run(capsys, "dim", *NETWORK)
     assert (code, out, err) == (130, "", "neuromanifold: interrupted; nothing was written\n")
+
+
+def test_ctrl_c_waits_for_a_module_that_is_loading(capsys, monkeypatch, tmp_path):
+    (tmp_path / "loading_slowly.py").write_text(
+        "import os, signal, time\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "time.sleep(0.2)\n"
+        "loaded = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def slow(*_arguments, **_options):
+        assert importlib.import_module("loading_slowly").loaded
+        time.sleep(5)
+        pytest.fail("the interrupt was lost")
+
+    monkeypatch.setattr("neuromanifold.formula.formula.dimension_formula", slow)
+    code, out, err = run(capsys, "dim", *NETWORK)
+    assert (code, out, err) == (130, "", "neuromanifold: interrupted; nothing was written\n")
+    assert sys.modules.pop("loading_slowly").loaded
 
 
 def test_ctrl_c_ends_a_computation_with_its_sentence():

@@ -9,11 +9,14 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
 REFUTED, MISUSE, PROGRAM_ERROR, INTERRUPTED = 1, 2, 3, 130
+_LONGEST_IMPORT = 10.0
+"""Seconds for which an interrupt waits while modules load."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,14 +82,25 @@ def _impatient_interrupts() -> Iterator[None]:
     """The first Ctrl-C raises `KeyboardInterrupt`, a second one while it is tidied up ends at once.
 
     Both say so; a traceback says nothing to who pressed the keys. An interrupt that falls into a
-    finaliser or a callback of the garbage collector is dropped by Python: it is raised again.
+    finaliser or a callback of the garbage collector is dropped by Python: it is raised again. While
+    modules load it waits for them, as compiled ones may crash on an exception.
     """
+    pressed: list[float] = []
+
+    def later() -> None:
+        retry = threading.Timer(0.02, _thread.interrupt_main)
+        retry.daemon = True
+        retry.start()
 
     def second(_signal: int, _frame: FrameType | None) -> None:
         os.write(2, b"neuromanifold: interrupted again; stopped at once\n")
         os._exit(INTERRUPTED)
 
-    def first(_signal: int, _frame: FrameType | None) -> None:
+    def first(_signal: int, frame: FrameType | None) -> None:
+        pressed.append(time.monotonic())
+        if _is_importing(frame) and pressed[-1] - pressed[0] < _LONGEST_IMPORT:
+            later()
+            return
         signal.signal(signal.SIGINT, second)
         raise KeyboardInterrupt
 
@@ -95,9 +109,7 @@ def _impatient_interrupts() -> Iterator[None]:
             report(unraisable)
             return
         signal.signal(signal.SIGINT, first)
-        retry = threading.Timer(0.02, _thread.interrupt_main)
-        retry.daemon = True
-        retry.start()
+        later()
 
     try:
         before = signal.signal(signal.SIGINT, first)
@@ -110,3 +122,12 @@ def _impatient_interrupts() -> Iterator[None]:
     finally:
         sys.unraisablehook = report
         signal.signal(signal.SIGINT, before)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is being loaded at this point of the program."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
