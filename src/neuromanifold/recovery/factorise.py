@@ -23,7 +23,7 @@ from neuromanifold.algebra.low_rank import ROUNDED_ZERO, balanced_factors, numer
 from neuromanifold.architecture import Architecture
 from neuromanifold.networks.weights import Weights
 from neuromanifold.recovery.fit import Point
-from neuromanifold.recovery.result import Refusal, Undecided
+from neuromanifold.recovery.result import Contradicted, Refusal, Undecided
 
 Matrix = Float64[np.ndarray, "_ _"]
 
@@ -141,7 +141,7 @@ def _rank_factors(A: Matrix, error: float, rank: int, layer: int) -> tuple[Matri
 def _refuse_excess(ratio: float, claim: str) -> None:
     """Refuse a rank or width that is too large, or say that the noise does not decide it."""
     if ratio > _CLEAR:
-        raise Refusal(claim)
+        raise Contradicted(claim)
     raise Undecided(
         f"whether {claim} is not decided at this noise: the first number beyond is {ratio:.1f} "
         f"times its error bar, and {_CLEAR:.0f} times would decide"

@@ -144,8 +144,8 @@ def _first_form(
     _, singular, rows = np.linalg.svd(system)
     if d > 1 and not singular[-2] > max(_KERNEL_GAP, ask.box.noise) * singular[0]:
         raise Refusal(
-            "the equations for the first form have several solutions: the form has rank one (or "
-            "the function is no deep lightning network), which lies outside thm-3.7"
+            "the equations for the first form have several solutions: the form cannot be told from "
+            "one of rank one (or the function is no deep lightning network), outside thm-3.7"
         )
     return rows[-1].reshape(d, d), condition_number(system, kernel=1)
 

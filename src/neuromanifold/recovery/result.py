@@ -25,6 +25,10 @@ class Refusal(Exception):  # noqa: N818 - it is an answer on its way to the call
     """
 
 
+class Contradicted(Refusal):
+    """Raised where the black box differs from the network by more than its noise can explain."""
+
+
 class Undecided(Refusal):
     """Raised where the noise of the black box leaves both answers open; its text is the reason."""
 
@@ -111,13 +115,17 @@ class Recovery(Displayed):
 
 
 def refused(blank: Recovery, refusals: Sequence[Refusal]) -> Recovery:
-    """The answer without weights: undecided if one of the reasons is."""
+    """The answer without weights: undecided if one of the reasons is.
+
+    With noise that nothing was found is no reason by itself: the noise may have hidden it.
+    """
+    reason = "; ".join(dict.fromkeys(map(str, refusals)))
     open_question = any(isinstance(refusal, Undecided) for refusal in refusals)
-    return replace(
-        blank,
-        verdict="undecided" if open_question else "not identified",
-        reason="; ".join(dict.fromkeys(map(str, refusals))),
-    )
+    if blank.noise is not None and not any(
+        isinstance(r, Undecided | Contradicted) for r in refusals
+    ):
+        open_question, reason = True, f"{reason}, which a noise of {blank.noise:.1e} may cause"
+    return replace(blank, verdict="undecided" if open_question else "not identified", reason=reason)
 
 
 def zero_weights(architecture: Architecture, like: np.ndarray) -> Weights:
