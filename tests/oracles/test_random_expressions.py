@@ -76,6 +76,7 @@ def test_random_functions_have_no_false_proof():
 
 
 @pytest.mark.slow
-def test_a_thousand_random_functions_have_no_false_proof():
-    found = _count(range(30, 1030))
-    assert found["proved"] >= 400
+@pytest.mark.parametrize("first", range(30, 1030, 100))
+def test_a_thousand_random_functions_have_no_false_proof(first):
+    found = _count(range(first, first + 100))
+    assert found["proved"] >= 40
