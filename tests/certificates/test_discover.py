@@ -7,6 +7,8 @@ import pytest
 import neuromanifold as nm
 from architectures import ARCHITECTURES
 from diagrams import EXTENSIONS
+from neuromanifold.algebra.prime_field import ZeroResidueError
+from neuromanifold.certificates import moving, symmetry_algebra
 from neuromanifold.errors import ArgumentError
 from neuromanifold.symmetry.families import families_of
 
@@ -92,3 +94,91 @@ def test_a_symmetry_that_is_not_affine_stays_unexplained():
 def test_networks_too_large_for_discovery_are_refused():
     with pytest.raises(ArgumentError, match="discovery takes at most 6000"):
         nm.discover(nm.network(lambda w, x: w @ x, np.zeros((100, 100)), np.zeros(100)))
+
+
+def test_a_rotation_behind_gains_is_found_where_they_are_one():
+    """W Γ E x/|E x|: E may be turned or scaled, and W takes it back as W Γ Aᵀ Γ⁻¹."""
+
+    def f(w, x):
+        y = w["E"] @ x
+        return w["W"] @ (w["gain"] * y / jnp.sqrt(jnp.sum(y * y)))
+
+    weights = {"E": np.zeros((3, 3)), "W": np.zeros((2, 3)), "gain": np.zeros(3)}
+    found = nm.discover(nm.network(f, weights, np.zeros(3)))
+    assert (found.kernel, found.unexplained) == (7, 0)
+    assert names(found) == ["O_3", "scaling", "scalings of 3"]
+    assert [s.name for s in found.certificate.symmetries] == ["discovered", "discovered on a slice"]
+    assert str(found.blocks[-1]) == "scalings of 3 on gain, W"
+    assert sum(block.dimension for block in found.blocks) == 7
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_the_direction_that_a_centred_norm_leaves_out(shifted):
+    """The gain is seen, so it cannot be made 1: W + u/γ, and b − u⟨1/γ, β⟩ where there is a β."""
+
+    def f(w, x):
+        y = x - jnp.mean(x)
+        y = w["gain"] * y / jnp.sum(y * y) + (w["shift"] if shifted else 0)
+        return {"seen": y, "read": w["W"] @ y + w["bias"]}
+
+    weights = {"W": np.zeros((2, 3)), "bias": np.zeros(2), "gain": np.zeros(3)}
+    weights |= {"shift": np.zeros(3)} if shifted else {}
+    found = nm.discover(nm.network(f, weights, np.zeros(3)))
+    assert (found.kernel, found.unexplained) == (2, 0)
+    (block,) = found.blocks
+    assert (block.name, block.dimension) == ("directions that a norm leaves out", 2)
+    assert block.moves == ("W along 1/gain", *(["bias constant"] if shifted else []))
+
+
+def test_relations_between_exponentials_are_respected_where_they_are_needed():
+    """Taken as independent, exp(x) and exp(2x) exp(−x) would be two functions."""
+
+    def f(w, x):
+        return w["a"] * jnp.exp(x) + w["b"] * jnp.exp(2 * x) * jnp.exp(-x)
+
+    found = nm.discover(nm.network(f, {k: np.zeros(()) for k in "ab"}, np.zeros(())))
+    assert (found.kernel, found.unexplained) == (1, 0)
+    assert names(found) == ["shift"]
+    assert [s.name for s in found.certificate.symmetries] == ["discovered"]
+
+
+def test_solutions_are_checked_and_more_weights_taken_while_they_fail(monkeypatch):
+    """Both tokens see the same gain: the six rows of one sample are three equations."""
+    monkeypatch.setattr(moving, "MOST_SAMPLES", 5)
+    net = nm.network(lambda w, x: w * x, np.zeros(3), np.zeros((2, 3)), name="gain")
+    found = nm.discover(net)
+    assert (found.kernel, found.explained) == (0, 0)
+    assert found.points[0] > 5 - found.points[1]
+
+
+def test_weights_at_which_a_gain_is_zero_are_passed_over(monkeypatch):
+    at, calls = symmetry_algebra.equations, []
+
+    def once(*args):
+        calls.append(args)
+        if len(calls) == 1:
+            raise ZeroResidueError("a gain is 0")
+        return at(*args)
+
+    monkeypatch.setattr(symmetry_algebra, "equations", once)
+    found = nm.discover(nm.network(lambda w, x: w[0] * w[1] * x, np.zeros(2), np.zeros(())))
+    assert (found.explained, found.unexplained, len(calls)) == (1, 0, 2)
+
+
+def test_what_is_looked_at_up_to_a_factor_may_be_scaled():
+    """The factor of decisions is no weight, and takes the scaling of the last values back."""
+    found = nm.discover(nm.Architecture((3, 2, 3), (2, 2), 3), readout="decisions")
+    assert (found.kernel, found.explained) == (17, 17)
+    assert any("constant" in block.moves for block in found.blocks)
+
+
+def test_a_symmetry_times_a_function_of_the_weights_is_counted_once():
+    """Behind centring 1 may be added to every column; X = 1cᵀ does so too, c times the weights."""
+
+    def f(w, x):
+        y = w["E"] @ x
+        return y - jnp.mean(y)
+
+    found = nm.discover(nm.network(f, {"E": np.zeros((3, 2))}, np.zeros(2)))
+    assert (found.kernel, found.unexplained) == (2, 0)
+    assert [(block.name, block.dimension) for block in found.blocks] == [("dead", 2)]

@@ -6,7 +6,7 @@ import pytest
 
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
-from neuromanifold.certificates import jacobian
+from neuromanifold.certificates import jacobian, symmetry_bound
 from neuromanifold.certificates.jacobian import at_a_point, jacobian_rank, jacobian_rows
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
 from neuromanifold.certificates.verify import flint_rank
@@ -56,6 +56,15 @@ def test_pivots_are_as_many_as_the_tangent_vectors_are_independent(at):
     assert sum(family.dimension for family in kernel.families) == independent
     assert len(set(kernel.pivots.tolist())) == len(kernel.pivots) == independent
     assert flint_rank(dense[:, kernel.pivots], FIELD.modulus) == independent
+
+
+@pytest.mark.parametrize("slab", [1, 3])
+def test_tangent_vectors_that_come_in_slabs_have_the_same_pivots(at, slab, monkeypatch):
+    net, point, kernel = at
+    monkeypatch.setattr(symmetry_bound, "_SLAB", slab)
+    again = known_kernel(net, net.assemble(point.weights), FIELD, 0)
+    assert again.families == kernel.families
+    assert np.array_equal(again.pivots, kernel.pivots)
 
 
 def test_the_rank_stays_without_those_columns(at):

@@ -21,6 +21,9 @@ from neuromanifold.symmetry.families import families_of
 
 REFUSED = ("vit",)  # a norm of the class token: a square root of weights beside those of inputs
 
+QUICK = ("llama-tied", "roberta")
+UNEXPLAINED = {"albert": ("shear",)}  # bilinear in weights and reciprocal gains
+
 
 def tiny(**fields):
     """One head that reads the tables and writes what is seen: no norms, no MLP."""
@@ -50,6 +53,23 @@ def test_exactly_the_gauge_group_is_redundant_in_a_small_block(name):
     found = {s.name: s.dimension for s in proof.certificate.symmetries if s.dimension}
     assert found == redundancy(proof.block)
     assert set(found) == set(redundancy(block))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name in CONFIGS
+        if name not in REFUSED
+    ],
+)
+def test_discovery_finds_the_gauge_group_by_itself(name):
+    block = small_block(block_of(CONFIGS[name]))
+    found, parts = nm.discover(block_network(block)), redundancy(block)
+    missing = sum(parts[part] for part in UNEXPLAINED.get(name, ()))
+    assert found.kernel == sum(parts.values())
+    assert found.unexplained == missing
+    assert sum(b.dimension for b in found.blocks) == found.explained == found.kernel - missing
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -195,6 +195,8 @@ def _is_rotary(matrices: Float[np.ndarray, "count 2 2"]) -> bool:
 
 
 def _without_axes(fields: list[Field]) -> str:
+    if any(f.kind == "gain" for f in fields):
+        return "directions that a norm leaves out"
     if all(f.kind == "constant" for f in fields):
         return "dead" if len(fields) == 1 else "shift"
     return "translations"
@@ -205,6 +207,8 @@ def _move(f: Field) -> str:
         return f"{f.part.name} axis {f.axis}"
     if f.kind == "constant":
         return f"{f.part.name} constant"
+    if f.kind == "gain":
+        return f"{f.part.name} along 1/{f.source.name if f.source else 1}"
     return f"{f.part.name} absorbing {f.source.name if f.source else ''}"
 
 

@@ -96,9 +96,14 @@ def known_kernel(
 def known_generators(
     network: Network, weights: Tensors, field: PrimeField
 ) -> Iterator[GeneratorBlock]:
-    """The tangent vectors of all families that are proved at these weights, family by family."""
+    """The tangent vectors of all families that are proved at these weights, family by family.
+
+    A block is let go when the next one is asked for: together they may be larger than the Jacobian.
+    """
     for family in families_of(network):
-        yield from _proved(family, weights, field)
+        blocks = _proved(family, weights, field)[::-1]
+        while blocks:
+            yield blocks.pop()
 
 
 def _proved(family: Family, weights: Tensors, field: PrimeField) -> list[GeneratorBlock]:
@@ -113,6 +118,10 @@ def _proved(family: Family, weights: Tensors, field: PrimeField) -> list[Generat
     except ArgumentError:  # a factor of a product has not full rank: nothing can be lifted
         return []
     return found if sum(block.count for block in found) <= family.dimension else []
+
+
+_SLAB = 512
+"""Tangent vectors that are written out over the columns of all that they meet."""
 
 
 class _Span:
@@ -134,32 +143,30 @@ class _Span:
         return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
 
     def add(self, block: GeneratorBlock) -> int:
-        """By how much a block's tangent vectors raise the rank."""
-        here, rows = self._placed(block)
+        """By how much a block's tangent vectors raise the rank, which are dense in slabs only."""
+        places = sorted((self._network.places[slot].start, slot) for slot in block.moves)
+        own = np.concatenate([np.r_[self._network.places[slot]] for _, slot in places])
+        met, here = self._met(own)
+        if not self._parts or not np.isin(here, self._parts[-1][0]).all():
+            self._parts.append((here, EchelonForm(len(here), self._field)))
+        here, form = self._parts[-1]
+        before = form.rank
+        for start in range(0, block.count, _SLAB):
+            slab = slice(start, min(start + _SLAB, block.count))
+            moved = [block.moves[slot][slab].reshape(slab.stop - start, -1) for _, slot in places]
+            rows = np.zeros((slab.stop - start, len(here)))
+            rows[:, np.searchsorted(here, own)] = np.concatenate(moved, axis=1)
+            for columns, earlier in met:
+                at = np.searchsorted(here, columns)
+                rows[:, at] = earlier.reduce(np.ascontiguousarray(rows[:, at]))
+            form.add(rows)
+        return form.rank - before
+
+    def _met(self, here: np.ndarray) -> tuple[list[tuple[np.ndarray, EchelonForm]], np.ndarray]:
+        """The parts that rows in some columns have to be reduced by, and the columns they fill."""
+        met = []
         for columns, form in self._parts:
-            if not np.isin(columns[form.pivots], here).any():
-                continue
-            wider = np.union1d(here, columns)
-            rows, here = _widened(rows, here, wider), wider
-            at = np.searchsorted(here, columns)
-            rows[:, at] = form.reduce(np.ascontiguousarray(rows[:, at]))
-        if self._parts and np.isin(here, self._parts[-1][0]).all():
-            columns, form = self._parts[-1]
-            return form.add(_widened(rows, here, columns))
-        form = EchelonForm(len(here), self._field)
-        self._parts.append((here, form))
-        return form.add(rows)
-
-    def _placed(self, block: GeneratorBlock) -> tuple[np.ndarray, Float[np.ndarray, "count moved"]]:
-        """The columns that a block moves, ascending, and its tangent vectors there."""
-        slots = sorted(block.moves, key=lambda slot: self._network.places[slot].start)
-        here = np.concatenate([np.r_[self._network.places[slot]] for slot in slots])
-        moved = [block.moves[slot].reshape(block.count, -1) for slot in slots]
-        return here, np.concatenate(moved, axis=1)
-
-
-def _widened(rows: np.ndarray, columns: np.ndarray, wider: np.ndarray) -> np.ndarray:
-    """Rows in some columns as rows in more columns, with zeros; a copy in any case."""
-    result = np.zeros((len(rows), len(wider)))
-    result[:, np.searchsorted(wider, columns)] = rows
-    return result
+            if np.isin(columns[form.pivots], here).any():
+                met.append((columns, form))
+                here = np.union1d(here, columns)
+        return met, here

@@ -1,4 +1,4 @@
-"""Vector fields on weights that are affine in them: where `discover` looks for symmetries.
+"""Vector fields on weights, nearly all affine in them: where `discover` looks for symmetries.
 
     δT = Σ_k X_k acting on axis k of T + C + Σ_S (S contracted with c along one axis)
 
@@ -11,11 +11,19 @@ kernel of the Jacobian at all weights; for a row r = uᵀJ that is one linear eq
 
 the products taken along the axis concerned. An array whose first axes number copies of something,
 or that has three axes or more, is a stack of matrices, each with fields of its own: heads.
+
+What a centred norm with gain v and shift s puts out lies on the hyperplane ⟨1/v, y − s⟩ = 0, so a
+map W that reads it may get u ⊗ g with g = 1/v, at the price of the constant u ⟨g, s⟩
+(layernorm-centring). Divided by ⟨g, s⟩ the price is a constant, and the field is
+
+    δW = u ⊗ g / ⟨g, s⟩        or, without s,        δW = u ⊗ g
+
+with a constant vector u: the only fields here that are not affine in the weights.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, takewhile
 from math import prod
 from typing import Literal
 
@@ -24,8 +32,11 @@ from jaxtyping import Float
 
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.networks.network import Network
+from neuromanifold.networks.space import Space
 
-Kind = Literal["axis", "constant", "contraction"]
+Kind = Literal["axis", "constant", "contraction", "gain"]
+Rows = Float[np.ndarray, "points rows columns"]
+Weights = Float[np.ndarray, "points columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +47,13 @@ class Part:
         name: the tensor and the place in its stack: `layers.0.key[1]`.
         start: its first column.
         shape: its shape; a number has one axis of size 1.
+        is_factor: whether it is 1 and no weight, and is only scaled.
     """
 
     name: str
     start: int
     shape: tuple[int, ...]
+    is_factor: bool = False
 
     @property
     def columns(self) -> slice:
@@ -50,15 +63,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One of the unknowns X, C or c, a stretch of the vector of unknowns.
+    """One of the unknowns X, C, c or u, a stretch of the vector of unknowns.
 
     Attributes:
         kind: which of them.
         part: what is moved.
-        axis: the axis acted on, or contracted.
-        source: the tensor that is contracted.
+        axis: the axis acted on, contracted, or along which a gain's reciprocals are added.
+        source: the tensor that is contracted, or the gain v; None for v = 1.
         start: its first place among the unknowns.
         size: how many unknowns it has.
+        shift: the vector s beside a gain.
     """
 
     kind: Kind
@@ -67,6 +81,7 @@ class Field:
     source: Part | None
     start: int
     size: int
+    shift: Part | None = None
 
     @property
     def unknowns(self) -> slice:
@@ -74,89 +89,152 @@ class Field:
         return slice(self.start, self.start + self.size)
 
     def coefficients(
-        self, field: PrimeField, rows: Residues, weights: Residues
-    ) -> Float[np.ndarray, "rows unknowns"]:
+        self, field: PrimeField, rows: Rows, weights: Weights
+    ) -> Float[np.ndarray, "points rows unknowns"]:
         """The equation that each row of the Jacobian gives, in these unknowns."""
-        mine = rows[:, self.part.columns]
+        mine = rows[..., self.part.columns]
         if self.kind == "constant":
             return mine
-        cotangent = mine.reshape(-1, *self.part.shape)
-        if self.source is not None:
-            stacked = np.moveaxis(
-                weights[self.source.columns].reshape(self.source.shape), self.axis, 0
-            )
-            return field.matmul(mine, np.ascontiguousarray(stacked.reshape(len(stacked), -1).T))
-        n = self.part.shape[self.axis]
-        left = np.moveaxis(cotangent, self.axis + 1, 1).reshape(len(rows), n, -1)
-        tensor = weights[self.part.columns].reshape(self.part.shape)
-        right = np.moveaxis(tensor, self.axis, 0).reshape(n, -1)
-        return field.matmul(left, np.ascontiguousarray(right.T)).reshape(len(rows), -1)
+        points, count, shape = len(rows), rows.shape[1], self.part.shape
+        if self.kind == "axis":
+            n = shape[self.axis]
+            left = np.moveaxis(mine.reshape(points, count, *shape), self.axis + 2, 2)
+            right = _unfolded(self.part, self.axis, weights)
+            product = field.matmul(left.reshape(points, count * n, -1), right.mT)
+            return product.reshape(points, count, -1)
+        if self.kind == "contraction":
+            return field.matmul(mine, _unfolded(self._source, self.axis, weights).mT)
+        along = np.moveaxis(mine.reshape(points, count, *shape), self.axis + 2, -1)
+        direction = self._direction(field, weights)[:, None, :, None]
+        return field.matmul(along.reshape(points, count, -1, shape[self.axis]), direction)[..., 0]
 
     def motion(
         self, field: PrimeField, values: Residues, weights: Residues
     ) -> Float[np.ndarray, "count entries"]:
         """What given values of these unknowns do to the part, one row for each."""
-        count = len(values)
+        count, shape, at = len(values), self.part.shape, weights[None]
         if self.kind == "constant":
             return values
+        if self.kind == "axis":
+            n = shape[self.axis]
+            right = _unfolded(self.part, self.axis, at)[0]
+            moved = field.matmul(values.reshape(count, n, n), right)
+            moved = moved.reshape(count, n, *np.delete(shape, self.axis))
+            return np.moveaxis(moved, 1, self.axis + 1).reshape(count, -1)
+        if self.kind == "contraction":
+            return field.matmul(values, _unfolded(self._source, self.axis, at)[0])
+        moved = field.multiply(values[..., None], self._direction(field, at)[0])
+        moved = moved.reshape(count, *np.delete(shape, self.axis), shape[self.axis])
+        return np.moveaxis(moved, -1, self.axis + 1).reshape(count, -1)
+
+    @property
+    def _source(self) -> Part:
+        assert self.source is not None
+        return self.source
+
+    def _direction(
+        self, field: PrimeField, weights: Weights
+    ) -> Float[np.ndarray, "points entries"]:
+        """The reciprocals g of a gain, or g / ⟨g, s⟩."""
+        g = np.ones((len(weights), self.part.shape[self.axis]))
         if self.source is not None:
-            stacked = np.moveaxis(
-                weights[self.source.columns].reshape(self.source.shape), self.axis, 0
-            )
-            return field.matmul(values, np.ascontiguousarray(stacked.reshape(len(stacked), -1)))
-        n = self.part.shape[self.axis]
-        tensor = weights[self.part.columns].reshape(self.part.shape)
-        right = np.moveaxis(tensor, self.axis, 0)
-        moved = field.matmul(values.reshape(count, n, n), right.reshape(n, -1))
-        moved = moved.reshape(count, *right.shape)
-        return np.moveaxis(moved, 1, self.axis + 1).reshape(count, -1)
+            g = field.inverse(weights[:, self.source.columns])
+        if self.shift is None:
+            return g
+        product = field.matmul(g[:, None], weights[:, self.shift.columns, None])[:, 0]
+        return field.multiply(g, field.inverse(product))
+
+
+def _unfolded(part: Part, axis: int, weights: Weights) -> Float[np.ndarray, "points n rest"]:
+    """A part as a matrix at each point, with one of its axes in front."""
+    tensor = weights[:, part.columns].reshape(-1, *part.shape)
+    front = np.moveaxis(tensor, axis + 1, 1)
+    return np.ascontiguousarray(front.reshape(len(tensor), part.shape[axis], -1))
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A vector whose reciprocals may be added along an axis of a part.
+
+    Attributes:
+        part: what they are added to.
+        axis: the axis.
+        vector: the gain; None for 1.
+        shifted: whether a constant has to be taken back.
+    """
+
+    part: Part
+    axis: int
+    vector: Part | None
+    shifted: bool
 
 
 def parts_of(network: Network) -> tuple[Part, ...]:
     """The matrices and vectors that the weights consist of."""
+    numbers: set[Space] = set()  # the spaces whose indices number matrices
+    for tensor in network.tensors:
+        stacked = max(len(network.leading(tensor)), len(tensor.shape) - 2)
+        numbers.update(tensor.spaces[:stacked])
     found: list[Part] = []
     start = 0
     for tensor in network.tensors:
-        if tensor.name in network.constants:
-            continue
-        stacked = max(len(network.leading(tensor)), len(tensor.shape) - 2)
-        leading = tensor.shape[:stacked]
-        shape = tensor.shape[stacked:] or (1,)
+        leading = tuple(space.size for space in takewhile(numbers.__contains__, tensor.spaces))
+        shape = tensor.shape[len(leading) :] or (1,)
         for index in product(*map(range, leading)):
             name = f"{tensor.name}[{','.join(map(str, index))}]" if index else tensor.name
-            found.append(Part(name, start, shape))
+            found.append(Part(name, start, shape, tensor.name in network.constants))
             start += prod(shape)
     return tuple(found)
 
 
-def ansatz(parts: Sequence[Part], dead: frozenset[Part] = frozenset()) -> tuple[Field, ...]:
-    """All unknowns of the module's docstring; of parts that are dead only the constants."""
+def ansatz(
+    parts: Sequence[Part],
+    dead: frozenset[Part] = frozenset(),
+    gains: Sequence[Gain] = (),
+) -> tuple[Field, ...]:
+    """All unknowns of the module's docstring, the constants last; of dead parts only these.
+
+    Args:
+        parts: what the weights consist of.
+        dead: parts that the function does not see.
+        gains: parts with an axis along which a gain's reciprocals may be added, and that gain.
+    """
     fields: list[Field] = []
-    start = 0
 
-    def add(kind: Kind, part: Part, axis: int, source: Part | None, size: int) -> None:
-        nonlocal start
-        fields.append(Field(kind, part, axis, source, start, size))
-        start += size
+    def add(
+        kind: Kind, part: Part, axis: int, source: Part | None, size: int, shift: Part | None = None
+    ) -> None:
+        start = fields[-1].unknowns.stop if fields else 0
+        fields.append(Field(kind, part, axis, source, start, size, shift))
 
-    for part in parts:
-        for axis, n in enumerate(part.shape if part not in dead else ()):
+    alive = [part for part in parts if part not in dead]
+    for gain in gains:
+        n = gain.part.shape[gain.axis]
+        shifts = [s for s in alive if s.shape == (n,) and s != gain.vector]
+        for shift in shifts if gain.shifted else [None]:
+            size = prod(gain.part.shape) // n
+            add("gain", gain.part, gain.axis, gain.vector, size, shift)
+    for part in alive:
+        for axis, n in enumerate(part.shape):
             add("axis", part, axis, None, n * n)
-        add("constant", part, 0, None, prod(part.shape))
-    for part, source in product(parts, parts):
-        if part in dead or source in dead or len(source.shape) != len(part.shape) + 1:
+    for part, source in product(alive, alive):
+        if len(source.shape) != len(part.shape) + 1:
             continue
         for axis in range(len(source.shape)):
             if source.shape[:axis] + source.shape[axis + 1 :] == part.shape:
                 add("contraction", part, axis, source, source.shape[axis])
+    for part in parts:
+        if not part.is_factor:
+            add("constant", part, 0, None, prod(part.shape))
     return tuple(fields)
 
 
 def equations(
-    fields: tuple[Field, ...], field: PrimeField, rows: Residues, weights: Residues
-) -> Float[np.ndarray, "rows unknowns"]:
-    """The linear equations that rows of the Jacobian at these weights put on the unknowns."""
-    return np.concatenate([f.coefficients(field, rows, weights) for f in fields], axis=1)
+    fields: tuple[Field, ...], field: PrimeField, rows: Rows, weights: Weights
+) -> Float[np.ndarray, "equations unknowns"]:
+    """The linear equations that rows of the Jacobian at some weights put on the unknowns."""
+    found = [f.coefficients(field, rows, weights) for f in fields]
+    return np.concatenate(found, axis=2).reshape(rows.shape[0] * rows.shape[1], -1)
 
 
 def motions(

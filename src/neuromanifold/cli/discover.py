@@ -27,8 +27,9 @@ def discover(
 ) -> None:
     """Find all symmetries that are affine in the weights, by linear algebra over a prime field.
 
-    Nothing is told of the network: changes of basis, scalings, dead parameters, shifts and absorbed
-    biases are found, checked at fresh weights, and named by the group and the tensors they move.
+    Nothing is told of the network: changes of basis, scalings, dead parameters, shifts, absorbed
+    biases, and what gains of norms hide are found, checked at fresh weights, and named by the group
+    and the tensors they move.
     A module is executed, with all that it does: name only modules that you would run.
 
     Example: neuromanifold discover --widths 3,2,3 --ranks 2,2 --tokens 3

@@ -1,0 +1,219 @@
+"""The vector fields of `vector_fields` that lie in the kernel of a network's Jacobian everywhere.
+
+Rows of the Jacobian at many random weights are linear equations for them, which are solved over a
+prime field; the solutions are checked with rows that were held back, and those that move nothing
+are divided out.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from neuromanifold.algebra.echelon import EchelonForm
+from neuromanifold.algebra.linear import LinearAlgebra, Modular
+from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
+from neuromanifold.algebra.rank import null_space, rank_profile
+from neuromanifold.certificates.moving import MovingRows
+from neuromanifold.certificates.slices import Slice
+from neuromanifold.certificates.vector_fields import (
+    Field,
+    Gain,
+    Part,
+    ansatz,
+    equations,
+    motions,
+)
+from neuromanifold.errors import ArgumentError, NotCoveredError
+from neuromanifold.networks.family import Element, Family, GeneratorBlock, Tensors
+from neuromanifold.networks.network import Network
+
+LARGEST = 6_000
+"""The most unknowns: their equations are a matrix of that size squared."""
+_SPARE = 64
+"""Rows beyond the number of unknowns."""
+_FRESH = 4
+"""Samples of an evaluation that are held back to check the solutions."""
+_ROUNDS = 6
+"""Evaluations beyond those that there are unknowns for."""
+
+Solutions = Float[np.ndarray, "solutions unknowns"]
+
+
+@dataclass(frozen=True, eq=False)
+class Algebra:
+    """Vector fields in the kernel of a network's Jacobian.
+
+    Attributes:
+        network: the network.
+        fields: the unknowns.
+        solutions: the values of those that span the others at generic weights, one row each.
+        points: how many random weights gave equations, and how many more checked the solutions.
+    """
+
+    network: Network
+    field: PrimeField
+    fields: tuple[Field, ...]
+    solutions: Solutions
+    points: tuple[int, int]
+
+    def tangents(self, weights: Residues) -> Float[np.ndarray, "solutions columns"]:
+        """The tangent vectors at some weights."""
+        return motions(self.fields, self.field, self.solutions, weights)
+
+
+def symmetry_algebra(
+    network: Network,
+    parts: Sequence[Part],
+    field: PrimeField,
+    seed: int,
+    gains: Sequence[Gain] = (),
+    *,
+    related: bool = False,
+) -> Algebra:
+    """All vector fields of the form that lie in the kernel of the Jacobian at random weights.
+
+    Args:
+        network: the network.
+        parts: what its weights consist of.
+        field: the prime field.
+        seed: of all random weights and inputs.
+        gains: where directions that a norm leaves out are looked for.
+        related: whether the relations between formal functions are respected (`MovingRows`).
+    """
+    most = sum(f.size for f in ansatz(parts))
+    if most > LARGEST:
+        raise ArgumentError(
+            f"{network.name} has {most} unknowns, and discovery takes at most {LARGEST}; describe "
+            "it in a smaller configuration of the same kind"
+        )
+    every = sum(f.size for f in ansatz(parts, gains=gains))
+    most, gains = (every, gains) if every <= LARGEST else (most, ())
+    evaluate = MovingRows(network, field, most + _SPARE, related=related)
+    rows, weights = evaluate(_seed(seed, 0))
+    dead = frozenset(part for part in parts if not np.any(rows[..., part.columns]))
+    fields = ansatz(parts, dead, gains)
+    form = EchelonForm(sum(f.size for f in fields), field)
+    for number in range(1, _ROUNDS + 1 + most // (evaluate.samples * evaluate.rows)):
+        solutions = None
+        with suppress(ZeroResidueError):  # a gain is 0 at one of the weights
+            found = equations(fields, field, rows, weights)
+            solutions = _checked(form, found, _FRESH * evaluate.rows)
+        if solutions is not None:
+            points = number * evaluate.samples - _FRESH, _FRESH
+            simplest = _simplest(fields, field, solutions, weights[-1])
+            return Algebra(network, field, fields, simplest, points)
+        rows, weights = evaluate(_seed(seed, number))
+    raise RuntimeError(
+        f"the equations for the symmetries of {network.name} still give new conditions after "
+        f"{number * evaluate.samples} random weights"
+    )
+
+
+def _checked(
+    form: EchelonForm, found: Float[np.ndarray, "equations unknowns"], held: int
+) -> Solutions | None:
+    """Add equations; the solutions of all but the last ones, if they solve these too."""
+    given, fresh = found[:-held], found[-held:]
+    if form.add(given) < len(given):
+        solutions = null_space(form.basis, form.field)
+        if not np.any(form.field.matmul(fresh, solutions)):
+            return np.ascontiguousarray(solutions.T)
+    form.add(fresh)
+    return None
+
+
+def _seed(seed: int, number: int) -> int:
+    """Distinct seeds for the evaluations of one discovery."""
+    return 1_000_003 * (seed + 1) + number
+
+
+def _simplest(
+    fields: tuple[Field, ...], field: PrimeField, solutions: Solutions, weights: Residues
+) -> Float[np.ndarray, "simplest unknowns"]:
+    """Solutions that span, at random weights, the directions of all; the simplest ones.
+
+    A tensor multiplied by λ along one axis and by 1/λ along another stays, and a symmetry times a
+    function of the weights is one again, so that solutions may be independent where their tangent
+    vectors are not. The unknowns of constants come last: in the echelon form upside down the fields
+    that consist of constants come first, then those with contractions, then the others.
+    """
+    if not len(solutions):
+        return solutions
+    form = EchelonForm(solutions.shape[1], field)
+    form.add(solutions)
+    simplest = np.ascontiguousarray(form.basis[::-1])
+    independent, _ = rank_profile(motions(fields, field, simplest, weights), field)
+    return simplest[independent]
+
+
+@dataclass(frozen=True, eq=False)
+class Discovered(Family):
+    """An algebra as tangent vectors of a network; how they integrate is not known.
+
+    Attributes:
+        network: the network.
+        algebra: the vector fields, on the slice.
+        slice: where weights are moved before and back after; the whole space by default.
+    """
+
+    network: Network
+    algebra: Algebra
+    slice: Slice | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in certificates."""
+        return "discovered" if self.slice is None else "discovered on a slice"
+
+    is_group = False
+
+    @property
+    def statement(self) -> None:
+        """None: checked at random points, not proved."""
+
+    @property
+    def dimension(self) -> int:
+        """The number of fields."""
+        return len(self.algebra.solutions)
+
+    def moves(self, tensor: str) -> bool:
+        """It may be any."""
+        return True
+
+    def identity(self) -> Element:
+        """Not known."""
+        raise NotCoveredError("discovered symmetries are known by their tangent vectors only")
+
+    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
+        """Not known."""
+        return self.identity()
+
+    def compose(self, first: Element, second: Element) -> Element:
+        """Not known."""
+        return self.identity()
+
+    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
+        """Not known."""
+        del element, weights
+        raise NotCoveredError("discovered symmetries are known by their tangent vectors only")
+
+    def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
+        """The tangent vectors at residues of the field they were found in."""
+        field = self.algebra.field
+        if not isinstance(linear, Modular) or linear.field != field:
+            raise ArgumentError(
+                f"symmetries discovered mod {field.modulus} are vectors of that field; "
+                "discover them with the prime of the certificate"
+            )
+        if not self.dimension:
+            return []
+        at = self.network.flatten(weights)
+        if self.slice is None:
+            rows = self.algebra.tangents(at)
+        else:
+            rows = self.slice.transported(self.algebra.tangents, at, field)
+        moves = {slot: rows[:, place] for slot, place in self.network.places.items()}
+        return [GeneratorBlock(self.name, "everywhere", moves)]
