@@ -19,8 +19,6 @@ from neuromanifold.checkpoints.proof import certify_block, small_block
 from neuromanifold.cli import main
 from neuromanifold.symmetry.families import families_of
 
-REFUSED = ("vit",)  # a norm of the class token: a square root of weights beside those of inputs
-
 
 def tiny(**fields):
     """One head that reads the tables and writes what is seen: no norms, no MLP."""
@@ -41,15 +39,22 @@ def test_exactly_the_gauge_group_is_redundant_in_a_tiny_block():
 def test_exactly_the_gauge_group_is_redundant_in_a_small_block(name):
     block = block_of(CONFIGS[name])
     proof = certify_block(block)
-    if name in REFUSED:
-        assert proof.certificate is None
-        assert str(proof).startswith("Not proved that nothing else is redundant")
-        return
     assert proof.is_exact, proof
     assert proof.certificate.unexplained == 0
     found = {s.name: s.dimension for s in proof.certificate.symmetries if s.dimension}
     assert found == redundancy(proof.block)
     assert set(found) == set(redundancy(block))
+
+
+@pytest.mark.slow
+def test_norms_of_queries_and_keys_of_several_groups_are_certified():
+    """Fourteen square roots of the two tokens of an input, with nothing between them."""
+    small = small_block(block_of(CONFIGS["qwen3"]))
+    assert (small.attention.heads, small.attention.groups) == (2, 1)
+    block = replace(small, attention=replace(small.attention, heads=4, groups=2))
+    found = nm.certify(block_network(block))
+    assert (found.verdict, found.unexplained) == ("exact", 0)
+    assert found.upper == block.parameters - sum(redundancy(block).values()) == 104
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -76,8 +76,8 @@ class FormalElements:
         seed: the seed.
         label: what the elements are for.
         relations: which elements are made of others.
-        salts: for a formal step, by its number, one whole number for each sample; another number,
-            another draw of what the step introduces for that sample.
+        salts: for a formal step, by its number, one whole number for each sample and entry; another
+            number, another draw of that element.
     """
 
     field: PrimeField
@@ -95,7 +95,7 @@ class FormalElements:
             "log": self.logarithm,
             "turn": self.turn,
             "erf": self.error_function,
-        }[formal.kind](rows, None if salts is None else salts[:, None])
+        }[formal.kind](rows, salts)
         if self.relations and formal.kind != "erf":
             drawn = self._related(formal, rows, drawn, memory)
         elements = drawn.reshape(argument.shape)
