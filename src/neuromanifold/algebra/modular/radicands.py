@@ -7,7 +7,8 @@ entries that may be drawn again, as one matrix with a row for each sample, or wi
 the weights.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
@@ -71,10 +72,11 @@ class Radicands:
         ]
         salts = {f.number: np.zeros((f.shape[0], _size(f))) for f in self.drawn}
         self.elements = replace(elements, salts=salts)
-        self._salts, self._memory = salts, Setting(field, self.elements, {}, lenient=True)
+        self._salts, self._setting = salts, Setting(field, self.elements, {}, lenient=True)
         self._slots = self.program.start(self.leaves, function.constants(self.program, field))
         self._done = [False] * len(self.program.steps)
-        self._wanted = self._ancestors()
+        self._edges = self._read_by_each_step()
+        self._needed: dict[frozenset[int], list[int]] = {}
         self._reached: dict[int, list[int]] = {}
 
     def blocks(self, *, samples: bool) -> list[Block]:
@@ -104,17 +106,26 @@ class Radicands:
         for i in self._behind(block.slot):
             self._done[i] = False
 
+    @contextmanager
+    def tried(self) -> Iterator[None]:
+        """Changes inside are forgotten afterwards, and what was computed before is known again."""
+        before = (self.leaves, self._slots, self._done)
+        salts, memory = dict(self._salts), dict(self._setting.memory)
+        self.leaves, self._slots, self._done = (list(part) for part in before)
+        yield
+        self.leaves, self._slots, self._done = before
+        self._salts.update(salts)
+        self._setting.memory.update(memory)
+
     def at(self, columns: np.ndarray) -> Residues:
         """These radicands, numbered through all roots, a row for each sample."""
-        wanted = 0
-        for k in set(self.step_of(columns).tolist()):
-            wanted |= 1 << k
-        slots = self._slots
-        for i, step in enumerate(self.program.steps):
-            if not self._done[i] and self._wanted[i] & wanted:
+        slots, done = self._slots, self._done
+        for i in self._before(frozenset(self.step_of(columns).tolist())):
+            if not done[i]:
+                step = self.program.steps[i]
                 operands = [slots[slot] for slot in step.inputs]
-                slots[step.output] = step.operation(self._memory, *operands)
-                self._done[i] = True
+                slots[step.output] = step.operation(self._setting, *operands)
+                done[i] = True
         parts = [self._rows(root) for root in self.roots]
         height = max(len(part) for part in parts)
         starts = self.ends - [part.shape[1] for part in parts]
@@ -135,35 +146,31 @@ class Radicands:
         height = root.shape[0] if root.samples else 1
         return np.empty((height, _size(root))) if x is None else x.reshape(height, -1)
 
-    def _edges(self) -> list[tuple[int, ...]]:
+    def _read_by_each_step(self) -> list[set[int]]:
         """What each step reads; elements that are made of others read those too (`relations`)."""
         output = {f.number: f.output for f in self.function.formals}
-        hidden: dict[int, tuple[int, ...]] = {
-            output[number]: tuple(
-                output[place[0]] for dependent in dependents for place, _ in dependent.terms
-            )
-            for number, dependents in self.elements.relations.dependents.items()
-            if number in output
-        }
-        return [(*step.inputs, *hidden.get(step.output, ())) for step in self.program.steps]
+        edges = {step.output: set(step.inputs) for step in self.program.steps}
+        for number, dependents in self.elements.relations.dependents.items():
+            others = (place[0] for dependent in dependents for place, _ in dependent.terms)
+            edges.get(output.get(number, -1), set()).update(output[other] for other in others)
+        return list(edges.values())
 
-    def _ancestors(self) -> list[int]:
-        """For each step the roots that it is needed for, as bits."""
-        needed: dict[int, int] = {}
-        for k, root in enumerate(self.roots):
-            needed[root.argument] = needed.get(root.argument, 0) | 1 << k
-        edges, wanted = self._edges(), [0] * len(self.program.steps)
-        for i in reversed(range(len(edges))):
-            wanted[i] = needed.get(self.program.steps[i].output, 0)
-            for slot in edges[i]:
-                needed[slot] = needed.get(slot, 0) | wanted[i]
-        return wanted
+    def _before(self, roots: frozenset[int]) -> list[int]:
+        """The steps that the radicands of some roots need."""
+        if roots not in self._needed:
+            needed, found = {self.roots[k].argument for k in roots}, []
+            for i in reversed(range(len(self._edges))):
+                if self.program.steps[i].output in needed:
+                    needed |= self._edges[i]
+                    found.append(i)
+            self._needed[roots] = found[::-1]
+        return self._needed[roots]
 
     def _behind(self, slot: int) -> list[int]:
         """The steps that a change of a slot reaches; a step that fills the slot is the first."""
         if slot not in self._reached:
             moved, found = {slot}, []
-            for i, (step, edges) in enumerate(zip(self.program.steps, self._edges(), strict=True)):
+            for i, (step, edges) in enumerate(zip(self.program.steps, self._edges, strict=True)):
                 if step.output == slot or not moved.isdisjoint(edges):
                     moved.add(step.output)
                     found.append(i)
@@ -213,6 +220,14 @@ class Free:
                 state[:, place] = np.where(chosen[:, place], drawn, state[:, place])
         self._draws += 1
         return state
+
+    @contextmanager
+    def tried(self) -> Iterator[None]:
+        """Changes inside are forgotten afterwards; the numbers of the draws are not."""
+        state = self.state
+        with self.radicands.tried():
+            yield
+        self.state = state
 
     def put(self, state: Residues) -> None:
         """Go to another state."""

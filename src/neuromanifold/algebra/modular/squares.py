@@ -182,15 +182,15 @@ class _Search:
 
     def _influence(self) -> np.ndarray:
         """Which radicands each atom reaches: in every row another one is drawn again."""
-        free, start, before = self.free, self.free.state, self.values()
+        free, before = self.free, self.values()
         found = np.zeros((free.atoms, len(self.columns)), dtype=bool)
-        for first in range(0, free.atoms, len(start)):
-            atoms = np.arange(first, min(first + len(start), free.atoms))
-            chosen = np.zeros((len(start), free.atoms), dtype=bool)
+        for first in range(0, free.atoms, len(before)):
+            atoms = np.arange(first, min(first + len(before), free.atoms))
+            chosen = np.zeros((len(before), free.atoms), dtype=bool)
             chosen[np.arange(len(atoms)), atoms] = True
-            free.put(free.fresh(chosen))
-            found[atoms] = (self.values() != before)[: len(atoms)]
-            free.put(start)
+            with free.tried():
+                free.put(free.fresh(chosen))
+                found[atoms] = (self.values() != before)[: len(atoms)]
         return found.T
 
     def _grouped(self) -> list[_Group]:
@@ -264,10 +264,11 @@ class _Search:
             good = ~self._bad(groups)
             for j in busy:
                 entries = np.flatnonzero(groups[j].owned[self.free.atom])
-                pairs = zip(np.flatnonzero(good[:, j]), np.flatnonzero(needy[:, j]), strict=False)
-                for giver, taker in pairs:
-                    state[taker, entries] = self.free.state[giver, entries]
-                    needy[taker, j] = False
+                givers, takers = np.flatnonzero(good[:, j]), np.flatnonzero(needy[:, j])
+                count = min(len(givers), len(takers))
+                found = self.free.state[np.ix_(givers[:count], entries)]
+                state[np.ix_(takers[:count], entries)] = found
+                needy[takers[:count], j] = False
         self.free.put(state)
 
     def _unsettled(self) -> _Group | None:
@@ -315,15 +316,15 @@ class _Search:
         Around a settled point each group is drawn again while the others stay, so that all earlier
         radicands are squares as soon as those of the group are.
         """
-        settled, points = self.free.state, [self.values()]
+        points = [self.values()]
         for group in self.groups:
-            wanted = len(group.columns)
-            for _ in range(group.patience):
-                if self._shown(np.concatenate(points), group.columns) == wanted:
-                    break
-                self.free.put(self.free.fresh(np.tile(group.owned, (len(settled), 1))))
-                points.append(self.values())
-            self.free.put(settled)
+            owned = np.tile(group.owned, (len(self.free.state), 1))
+            with self.free.tried():
+                for _ in range(group.patience):
+                    if self._shown(np.concatenate(points), group.columns) == len(group.columns):
+                        break
+                    self.free.put(self.free.fresh(owned))
+                    points.append(self.values())
         found = np.concatenate(points)
         first = {found[:, k].tobytes(): k for k in reversed(range(len(self.columns)))}
         return len(first), self._shown(found, sorted(first.values()))
