@@ -210,14 +210,14 @@ class Free:
     def fresh(self, atoms: np.ndarray) -> Residues:
         """The state with these atoms, given for each row, drawn again."""
         state, chosen = self.state.copy(), atoms[:, self.atom]
+        salts = 1.0 + self._draws * len(state) + np.arange(len(state))[:, None]  # never used before
         for block, place in zip(self._blocks, self._places, strict=True):
             if not chosen[:, place].any():
                 continue
-            if block.leaf is None:
-                state[:, place] += chosen[:, place]
-            else:
+            drawn = salts
+            if block.leaf is not None:
                 drawn = self._redraw(block.leaf, self._draws).reshape(len(state), -1)
-                state[:, place] = np.where(chosen[:, place], drawn, state[:, place])
+            state[:, place] = np.where(chosen[:, place], drawn, state[:, place])
         self._draws += 1
         return state
 

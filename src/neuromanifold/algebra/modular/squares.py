@@ -40,6 +40,8 @@ from neuromanifold.errors import NotCoveredError
 
 LARGEST_GROUP = 10
 """Radicands of one group: about 2^10 draws find them all squares."""
+_GUESTS = 4
+"""Rows for each sample that is not settled, from which on they all work for those."""
 DISTINCT_SAMPLES = 16
 """Samples at which a radicand of weights alone is seen to be the same."""
 
@@ -237,8 +239,7 @@ class _Search:
         wrong = stuck[~self.squares(self.values(stuck)).all(axis=0)]
         if wrong.size:
             raise NonSquareError(f"a radicand of {self._where(wrong[0])} is no square")
-        if self.groups:
-            self._exchange(self._levels()[0])
+        self._refuse_large_groups()
         while (failed := self._unsettled()) is not None:
             self._join(failed)
 
@@ -249,50 +250,56 @@ class _Search:
         ends = np.cumsum([0, *(len(group.columns) for group in groups)])[:-1]
         return np.logical_or.reduceat(wrong, ends, axis=1)
 
-    def _exchange(self, groups: Sequence[_Group]) -> None:
-        """Settle groups that depend on nothing but what they own: any row may take any draw.
-
-        Every draw is made in all rows, and one that is good goes to a row that has none yet.
-        """
-        needy, state = self._bad(groups), self.free.state.copy()
-        for _ in range(self._patience(groups)):
-            busy = np.flatnonzero(needy.any(axis=0))
-            if not busy.size:
-                break
-            chosen = np.logical_or.reduce([groups[j].owned for j in busy])
-            self.free.put(self.free.fresh(np.tile(chosen, (len(state), 1))))
-            good = ~self._bad(groups)
-            for j in busy:
-                entries = np.flatnonzero(groups[j].owned[self.free.atom])
-                givers, takers = np.flatnonzero(good[:, j]), np.flatnonzero(needy[:, j])
-                count = min(len(givers), len(takers))
-                found = self.free.state[np.ix_(givers[:count], entries)]
-                state[np.ix_(takers[:count], entries)] = found
-                needy[takers[:count], j] = False
-        self.free.put(state)
-
     def _unsettled(self) -> _Group | None:
         """Settle level after level; a group that does not come right, or None."""
-        for groups in self._levels():
-            owned = np.stack([group.owned for group in groups])
-            tries = 0
+        for depth, groups in enumerate(self._levels()):
+            owned, tries = np.stack([group.owned for group in groups]), 0
             while (bad := self._bad(groups)).any():
+                few = _GUESTS * np.count_nonzero(bad.any(axis=1)) <= len(bad)
                 tries += 1
                 for group, is_bad in zip(groups, bad.any(axis=0), strict=True):
                     if is_bad and tries > group.patience:
                         return group
-                self.free.put(self.free.fresh(bad @ owned))
+                if depth == 0 or few:
+                    self._settle_as_guests(groups, bad)
+                else:
+                    self.free.put(self.free.fresh(bad @ owned))
         return None
 
-    def _patience(self, groups: Sequence[_Group]) -> int:
-        for group in groups:
+    def _settle_as_guests(self, groups: Sequence[_Group], bad: np.ndarray) -> None:
+        """Try many draws of a sample that is not settled at once, in the rows of those that are.
+
+        Everything has to be run for that and not only what is behind the draws, so it pays where
+        nothing is before them, or where few samples are left.
+        """
+        free, state, owned = self.free, self.free.state.copy(), np.stack([g.owned for g in groups])
+        bad = bad.copy()
+        for _ in range(max(group.patience for group in groups)):
+            needy = np.flatnonzero(bad.any(axis=1))
+            if not needy.size:
+                break
+            guest = np.resize(needy, len(state))
+            guest[needy] = needy
+            with free.tried():
+                free.put(state[guest])
+                free.put(free.fresh(bad[guest] @ owned))
+                good, found = ~self._bad(groups), free.state
+            for j, group in enumerate(groups):
+                rows = np.flatnonzero(good[:, j] & bad[guest, j])
+                takers, first = np.unique(guest[rows], return_index=True)
+                entries = np.flatnonzero(group.owned[free.atom])
+                state[np.ix_(takers, entries)] = found[np.ix_(rows[first], entries)]
+                bad[takers, j] = False
+        free.put(state)
+
+    def _refuse_large_groups(self) -> None:
+        for group in self.groups:
             if len(group.columns) > LARGEST_GROUP:
                 raise NotCoveredError(
                     f"{len(group.columns)} square roots, with {self._where(group.columns[0])} the "
                     "first of them, depend on the same inputs and nothing that is free, so that "
                     "no point is found at which all radicands are squares; take fewer heads"
                 )
-        return max(group.patience for group in groups)
 
     def _join(self, group: _Group) -> None:
         """Give a group that does not come right the entries of the last one that reaches it."""
@@ -308,7 +315,7 @@ class _Search:
         before[-1].columns += group.columns
         before[-1].owned |= group.owned
         self.groups.pop(place)
-        self._patience(before)
+        self._refuse_large_groups()
 
     def witnesses(self) -> tuple[int, int]:
         """The number of distinct radicands, and the rank of their characters, step by step.
