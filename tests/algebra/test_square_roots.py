@@ -123,14 +123,20 @@ def test_weights_are_drawn_again_row_by_row():
     assert point.moved
 
 
-def test_a_certificate_at_mended_weights_is_verified():
-    def f(w, x):
-        return rms(w["table"]) @ (w["v"] * x)
+def test_a_certificate_at_mended_weights_is_about_those_weights():
+    """The symmetry's tangent vectors depend on the weights: at others they are in no kernel."""
 
-    net = nm.network(f, {"table": np.zeros((8, 2)), "v": np.zeros(2)}, np.zeros(2), name="table")
+    def f(w, x):
+        return (rms(w["table"]) @ (w["v"] * x)) * w["u"]
+
+    def scaled(s, w):
+        return {**w, "u": w["u"] * (1 + s), "v": w["v"] / (1 + s)}
+
+    shapes = {"table": np.zeros((8, 2)), "u": np.zeros(()), "v": np.zeros(2)}
+    net = nm.network(f, shapes, np.zeros(2), symmetries=[scaled], name="table")
     found = nm.certify(net, seed=4)
     assert found.lower_is_proved
-    assert found.attempt == 0
+    assert (found.attempt, found.parameters - found.upper) == (0, 1)
     assert nm.verify(found, net).agrees
 
 
