@@ -86,6 +86,20 @@ def test_a_root_of_weights_times_a_square_of_the_input_is_not_claimed():
         assert not checks["square roots"].met
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_radicands_of_later_norms_are_shown_together(seed):
+    """The tokens of one norm change together with those of the one before, but are independent."""
+
+    def f(w, x):
+        n = rms(x)
+        x = x + w[2] * jax.nn.softmax(w[0] * n @ n.T, axis=-1) @ n
+        x = x + w[1] * jnp.tanh(w[3:8] * rms(x)[:, 0])[:, None]
+        return rms(x)
+
+    _, checks = exact_rank(f, np.zeros(40), np.zeros((5, 2)), seed=seed)
+    assert (checks["square roots"].columns, checks["square roots"].rank) == (15, 15)
+
+
 @pytest.mark.parametrize("batch", [1, 2, 9])
 def test_a_settled_point_has_square_radicands_only(batch):
     rows = rows_over_prime_field(two_norms_a_token, TWO_NORMS, np.zeros((2, 3)), batch)

@@ -326,12 +326,14 @@ class _Search:
         points = [self.values()]
         for group in self.groups:
             owned = np.tile(group.owned, (len(self.free.state), 1))
+            here = points[:1]
             with self.free.tried():
-                for _ in range(group.patience):
-                    if self._shown(np.concatenate(points), group.columns) == len(group.columns):
+                while self._shown(np.concatenate(here), group.columns) < len(group.columns):
+                    if len(here) > group.patience:
                         break
                     self.free.put(self.free.fresh(owned))
-                    points.append(self.values())
+                    here.append(self.values())
+            points += here[1:]
         found = np.concatenate(points)
         first = {found[:, k].tobytes(): k for k in reversed(range(len(self.columns)))}
         return len(first), self._shown(found, sorted(first.values()))
