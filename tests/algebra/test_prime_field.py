@@ -116,6 +116,25 @@ def test_zero_dimensional_arrays_stay_arrays() -> None:
         assert result == three
 
 
+@pytest.mark.parametrize("length", [0, 1, 16, 17, 33, 100, 257])
+def test_inverses_of_many_are_those_of_each(length: int) -> None:
+    field, p = PrimeField(), DEFAULT_PRIME
+    values = np.random.default_rng(length).integers(1, p, length)
+    found = field.inverse(field.from_integers(values))
+    assert found.tolist() == [balanced(pow(int(v), -1, p), p) for v in values]
+
+
+def test_products_of_matrices_are_balanced_where_the_quotient_may_round_wrongly() -> None:
+    """Sums h (1 + k p) with h = (p − 1)/2 have the residue h, half an integer from the next one."""
+    field, h = PrimeField(), DEFAULT_PRIME // 2
+    for k in range(1, 256):
+        total = 1 + k * DEFAULT_PRIME
+        length = -(-total // h)
+        y = np.full(length, h, dtype=np.float64)
+        y[-1] = total - (length - 1) * h
+        assert field.matmul(np.full((1, length), float(h)), y[:, None]).item() == h
+
+
 def test_zero_has_no_inverse() -> None:
     with pytest.raises(ZeroResidueError, match="is 0 mod 7"):
         PrimeField(7).inverse(np.array([1.0, 0.0]))

@@ -106,6 +106,7 @@ def test_a_settled_point_has_square_radicands_only(batch):
     relations = relations_of(rows, FIELD)
     point = Source(FIELD, 1, "test").settled(rows, 0, relations)
     w, x, _ = point.arguments
+    assert not point.moved
     for b in range(batch):
         for token in x[b]:
             power = FIELD.reduce(np.sum(FIELD.multiply(token, token)))
@@ -138,20 +139,31 @@ def test_weights_are_drawn_again_row_by_row():
 
 
 def test_a_certificate_at_mended_weights_is_about_those_weights():
-    """The symmetry's tangent vectors depend on the weights: at others they are in no kernel."""
+    """The tangent vector of the symmetry is the table: that of other weights is in no kernel."""
 
     def f(w, x):
-        return (rms(w["table"]) @ (w["v"] * x)) * w["u"]
+        return w["table"] / jnp.sqrt(jnp.sum(w["table"] ** 2, axis=1, keepdims=True)) @ x
 
     def scaled(s, w):
-        return {**w, "u": w["u"] * (1 + s), "v": w["v"] / (1 + s)}
+        return {"table": w["table"] * (1 + s)}
 
-    shapes = {"table": np.zeros((8, 2)), "u": np.zeros(()), "v": np.zeros(2)}
-    net = nm.network(f, shapes, np.zeros(2), symmetries=[scaled], name="table")
+    net = nm.network(f, {"table": np.zeros((6, 2))}, np.zeros(2), symmetries=[scaled], name="f")
     found = nm.certify(net, seed=4)
     assert found.lower_is_proved
-    assert (found.attempt, found.parameters - found.upper) == (0, 1)
+    assert (found.attempt, found.lower, found.upper) == (0, 6, 11)
     assert nm.verify(found, net).agrees
+
+
+def test_elements_made_of_others_change_with_them():
+    """exp(2x) is exp(x)², and its root has to be looked at when exp(x) is drawn again."""
+
+    def f(w, x):
+        first = w[0] * jnp.sqrt(1 + x)
+        return first + w[1] * jnp.sqrt(3 + jnp.exp(x)) + w[2] * jnp.sqrt(2 + jnp.exp(2 * x))
+
+    found, checks = exact_rank(f, np.zeros(3), np.zeros(()))
+    assert found == 3
+    assert all(check.met for check in checks.values())
 
 
 def test_too_many_roots_of_the_same_entries_are_refused():
