@@ -124,15 +124,16 @@ def test_inverses_of_many_are_those_of_each(length: int) -> None:
     assert found.tolist() == [balanced(pow(int(v), -1, p), p) for v in values]
 
 
-def test_products_of_matrices_are_balanced_where_the_quotient_may_round_wrongly() -> None:
-    """Sums h (1 + k p) with h = (p − 1)/2 have the residue h, half an integer from the next one."""
+def test_products_of_matrices_are_balanced_where_the_quotient_rounds_to_the_wrong_side() -> None:
     field, h = PrimeField(), DEFAULT_PRIME // 2
-    for k in range(1, 256):
-        total = 1 + k * DEFAULT_PRIME
-        length = -(-total // h)
-        y = np.full(length, h, dtype=np.float64)
-        y[-1] = total - (length - 1) * h
-        assert field.matmul(np.full((1, length), float(h)), y[:, None]).item() == h
+    for value in near_half_integers(field):
+        quotient, rest = divmod(abs(value), h)
+        length = -(-quotient // h)
+        y = np.full(length + 1, h, dtype=np.float64)
+        y[length - 1 :] = quotient - (length - 1) * h, rest
+        x = np.append(np.full(length, float(h)), 1.0)
+        found = field.matmul(x[None], y[:, None]).item()
+        assert found == balanced(abs(value), DEFAULT_PRIME)
 
 
 def test_zero_has_no_inverse() -> None:
