@@ -70,7 +70,9 @@ class Radicands:
         self.drawn = [
             f for f in function.formals if f.kind != "root" and f.samples and f.output in place
         ]
-        salts = {f.number: np.zeros((f.shape[0], _size(f))) for f in self.drawn}
+        salts: dict[int, np.ndarray] = {
+            f.number: np.zeros((f.shape[0], _size(f))) for f in self.drawn
+        }
         self.elements = replace(elements, salts=salts)
         self._salts, self._setting = salts, Setting(field, self.elements, {}, lenient=True)
         self._slots = self.program.start(self.leaves, function.constants(self.program, field))
@@ -109,11 +111,10 @@ class Radicands:
     @contextmanager
     def tried(self) -> Iterator[None]:
         """Changes inside are forgotten afterwards, and what was computed before is known again."""
-        before = (self.leaves, self._slots, self._done)
+        leaves, slots, done = list(self.leaves), list(self._slots), list(self._done)
         salts, memory = dict(self._salts), dict(self._setting.memory)
-        self.leaves, self._slots, self._done = (list(part) for part in before)
         yield
-        self.leaves, self._slots, self._done = before
+        self.leaves, self._slots, self._done = leaves, slots, done
         self._salts.update(salts)
         self._setting.memory.update(memory)
 
@@ -158,7 +159,8 @@ class Radicands:
     def _before(self, roots: frozenset[int]) -> list[int]:
         """The steps that the radicands of some roots need."""
         if roots not in self._needed:
-            needed, found = {self.roots[k].argument for k in roots}, []
+            needed = {self.roots[k].argument for k in roots}
+            found: list[int] = []
             for i in reversed(range(len(self._edges))):
                 if self.program.steps[i].output in needed:
                     needed |= self._edges[i]
@@ -169,7 +171,8 @@ class Radicands:
     def _behind(self, slot: int) -> list[int]:
         """The steps that a change of a slot reaches; a step that fills the slot is the first."""
         if slot not in self._reached:
-            moved, found = {slot}, []
+            moved = {slot}
+            found: list[int] = []
             for i, (step, edges) in enumerate(zip(self.program.steps, self._edges, strict=True)):
                 if step.output == slot or not moved.isdisjoint(edges):
                     moved.add(step.output)

@@ -173,7 +173,7 @@ class _Search:
         self.influence = self._influence()
         self.groups = self._grouped()
 
-    def values(self, columns: Sequence[int] | None = None) -> Residues:
+    def values(self, columns: Sequence[int] | np.ndarray | None = None) -> Residues:
         """Radicands at the current state, a row for each sample, or one for the weights."""
         chosen = self.columns if columns is None else self.columns[columns]
         return self.radicands.at(chosen)[: len(self.free.state)]
@@ -255,12 +255,11 @@ class _Search:
         for depth, groups in enumerate(self._levels()):
             owned, tries = np.stack([group.owned for group in groups]), 0
             while (bad := self._bad(groups)).any():
-                few = _GUESTS * np.count_nonzero(bad.any(axis=1)) <= len(bad)
                 tries += 1
-                for group, is_bad in zip(groups, bad.any(axis=0), strict=True):
-                    if is_bad and tries > group.patience:
+                for j, group in enumerate(groups):
+                    if tries > group.patience and bad[:, j].any():
                         return group
-                if depth == 0 or few:
+                if depth == 0 or _GUESTS * np.count_nonzero(bad.any(axis=1)) <= len(bad):
                     self._settle_as_guests(groups, bad)
                 else:
                     self.free.put(self.free.fresh(bad @ owned))
