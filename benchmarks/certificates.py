@@ -117,25 +117,30 @@ def torch_seconds() -> float:
 
 
 def small() -> None:
-    """Certificates a second for small networks, on one core: run in a process of its own."""
+    """Certificates a second for small networks, on one core: run in a process of its own.
+
+    The time is that of the processor.
+    """
     network = Architecture((4, 3, 3), (2, 2), 3, "softmax")
     certify(network)
-    start, count = time.perf_counter(), 40
+    start, count = time.process_time(), 40
     for seed in range(count):
         certify(network, seed=seed)
-    rate = count / (time.perf_counter() - start)
-    print(f"  new seeds of {network}: {rate:.0f} a second  (wanted ≥ 20)")
+    rate = count / (time.process_time() - start)
+    print(f"  new seeds of {network}: {rate:.0f} a second  (wanted ≥ 100)")
     networks = [
         Architecture((a, b, c), (r, s), 3, kind)
         for a, b, c in itertools.product((2, 3, 4), (2, 3), (2, 3))
         for r, s in ((1, 2), (2, 2))
         for kind in ("lightning", "softmax")
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     for new in networks:
         certify(new)
-    rate = len(networks) / (time.perf_counter() - start)
-    print(f"  ever new architectures, fewer than 100 parameters: {rate:.1f} a second  (wanted ≥ 8)")
+    rate = len(networks) / (time.process_time() - start)
+    print(
+        f"  ever new architectures, fewer than 100 parameters: {rate:.1f} a second  (wanted ≥ 20)"
+    )
 
 
 def main() -> None:

@@ -116,6 +116,26 @@ def test_zero_dimensional_arrays_stay_arrays() -> None:
         assert result == three
 
 
+@pytest.mark.parametrize("length", [0, 1, 16, 17, 33, 100, 257])
+def test_inverses_of_many_are_those_of_each(length: int) -> None:
+    field, p = PrimeField(), DEFAULT_PRIME
+    values = np.random.default_rng(length).integers(1, p, length)
+    found = field.inverse(field.from_integers(values))
+    assert found.tolist() == [balanced(pow(int(v), -1, p), p) for v in values]
+
+
+def test_products_of_matrices_are_balanced_where_the_quotient_rounds_to_the_wrong_side() -> None:
+    field, h = PrimeField(), DEFAULT_PRIME // 2
+    for value in near_half_integers(field):
+        quotient, rest = divmod(abs(value), h)
+        length = -(-quotient // h)
+        y = np.full(length + 1, h, dtype=np.float64)
+        y[length - 1 :] = quotient - (length - 1) * h, rest
+        x = np.append(np.full(length, float(h)), 1.0)
+        found = field.matmul(x[None], y[:, None]).item()
+        assert found == balanced(abs(value), DEFAULT_PRIME)
+
+
 def test_zero_has_no_inverse() -> None:
     with pytest.raises(ZeroResidueError, match="is 0 mod 7"):
         PrimeField(7).inverse(np.array([1.0, 0.0]))

@@ -19,8 +19,6 @@ from neuromanifold.checkpoints.proof import certify_block, small_block
 from neuromanifold.cli import main
 from neuromanifold.symmetry.families import families_of
 
-REFUSED = ("vit",)  # a norm of the class token: a square root of weights beside those of inputs
-
 QUICK = ("llama-tied", "roberta")
 UNEXPLAINED = {"albert": ("shear",)}  # bilinear in weights and reciprocal gains
 
@@ -44,10 +42,6 @@ def test_exactly_the_gauge_group_is_redundant_in_a_tiny_block():
 def test_exactly_the_gauge_group_is_redundant_in_a_small_block(name):
     block = block_of(CONFIGS[name])
     proof = certify_block(block)
-    if name in REFUSED:
-        assert proof.certificate is None
-        assert str(proof).startswith("Not proved that nothing else is redundant")
-        return
     assert proof.is_exact, proof
     assert proof.certificate.unexplained == 0
     found = {s.name: s.dimension for s in proof.certificate.symmetries if s.dimension}
@@ -57,11 +51,7 @@ def test_exactly_the_gauge_group_is_redundant_in_a_small_block(name):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-        for name in CONFIGS
-        if name not in REFUSED
-    ],
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CONFIGS],
 )
 def test_discovery_finds_the_gauge_group_by_itself(name):
     block = small_block(block_of(CONFIGS[name]))
@@ -70,6 +60,17 @@ def test_discovery_finds_the_gauge_group_by_itself(name):
     assert found.kernel == sum(parts.values())
     assert found.unexplained == missing
     assert sum(b.dimension for b in found.blocks) == found.explained == found.kernel - missing
+
+
+@pytest.mark.slow
+def test_norms_of_queries_and_keys_of_several_groups_are_certified():
+    """Fourteen square roots of the two tokens of an input, with nothing between them."""
+    small = small_block(block_of(CONFIGS["qwen3"]))
+    assert (small.attention.heads, small.attention.groups) == (2, 1)
+    block = replace(small, attention=replace(small.attention, heads=4, groups=2))
+    found = nm.certify(block_network(block))
+    assert (found.verdict, found.unexplained) == ("exact", 0)
+    assert found.upper == block.parameters - sum(redundancy(block).values()) == 104
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -64,6 +64,14 @@ def test_attention_of_pytorch_loses_what_no_one_can_see():
     assert certificate.lower == 56
 
 
+def test_the_norm_of_a_class_token_is_a_root_of_weights():
+    module, inputs = model("ViT")
+    certificate = certify(from_torch(module, inputs, output=lambda r: r.last_hidden_state))
+    assert certificate.lower_is_proved
+    roots = next(o for o in certificate.obligations if o.name == "square roots")
+    assert roots.columns == 15  # three norms of five tokens
+
+
 def test_frozen_parameters_and_buffers_are_constants():
     module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 2)).eval()
     module[0].requires_grad_(False)

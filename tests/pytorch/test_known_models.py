@@ -27,7 +27,10 @@ def block(name):
     return nm.from_torch(model, inputs, output=lambda result: result.last_hidden_state)
 
 
-@pytest.mark.parametrize(("name", "parameters", "rank"), [("Llama", 360, 318), ("Qwen2", 376, 334)])
+@pytest.mark.parametrize(
+    ("name", "parameters", "rank"),
+    [("Llama", 360, 318), ("Qwen2", 376, 334), ("Qwen3", 368, 328)],
+)
 def test_a_block_has_its_rank_and_every_obligation_is_met(name, parameters, rank):
     certificate = nm.certify(block(name))
     assert (certificate.parameters, certificate.lower) == (parameters, rank)

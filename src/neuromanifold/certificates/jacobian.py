@@ -29,6 +29,7 @@ from neuromanifold.algebra.modular import (
     settled,
 )
 from neuromanifold.algebra.modular.formal_rules import NonSquareError
+from neuromanifold.algebra.modular.radicands import Redraw
 from neuromanifold.algebra.modular.relations import NO_RELATIONS, Relations
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.certificates.cells import (
@@ -156,6 +157,14 @@ class Point:
             }
 
 
+class OtherWeightsError(ZeroResidueError):
+    """Radicands of weights alone are squares at other weights, near those of a point."""
+
+    def __init__(self, weights: Residues) -> None:
+        super().__init__("a radicand that depends on the weights alone is no square")
+        self.weights = weights
+
+
 def at_a_point(
     network: Network,
     field: PrimeField,
@@ -166,18 +175,19 @@ def at_a_point(
 ) -> T:
     """`compute` at a random point, drawn again while it is none that can be used.
 
-    A point cannot be used when a denominator is zero there, or when a radicand that depends on the
-    weights alone is no square. With `weights` given only inputs and formal elements are drawn; with
-    `attempts` those draws are made and no others.
+    A point cannot be used when a denominator is zero there. Where a radicand that depends on the
+    weights alone is no square, `compute` begins again at weights of which some rows are others.
+    With `weights` given only inputs and formal elements are drawn; with `attempts` those draws are
+    made and no others.
     """
     attempt, last = (0, ATTEMPTS) if attempts is None else (attempts.start, attempts.stop)
     while attempt < last:
-        at = None if weights is None else weights(field)
-        if at is None:
-            at = field.random(seed, f"weights attempt {attempt}", (network.columns,))
-            at[network.parameters :] = 1.0
+        at = drawn_weights(network, field, seed, attempt) if weights is None else weights(field)
         try:
-            return compute(Point(field, seed, attempt, at, weights))
+            try:
+                return compute(Point(field, seed, attempt, at, weights))
+            except OtherWeightsError as other:
+                return compute(Point(field, seed, attempt, other.weights, weights))
         except NonSquareError:
             last = MORE_ATTEMPTS if attempts is None else last
         except ZeroResidueError:
@@ -188,6 +198,15 @@ def at_a_point(
         "in a row; the function divides by something that vanishes identically, or try another "
         "--prime"
     )
+
+
+def drawn_weights(
+    network: Network, field: PrimeField, seed: int, attempt: int, again: str = ""
+) -> Residues:
+    """Random weights, with ones for the constants."""
+    weights = field.random(seed, f"weights attempt {attempt}{again}", (network.columns,))
+    weights[network.parameters :] = 1.0
+    return weights
 
 
 def batches(count: int) -> tuple[int, int]:
@@ -207,27 +226,47 @@ def jacobian_rows(
     total = skip + number * size
     for start in range(skip, total, size):
         batch = operator.itemgetter(slice(start, start + size))
-
-        def again(attempt: int, batch: Any = batch) -> tuple[Any, ...]:
-            fresh = samples(network, point, total, f" again {attempt}")
-            return weights, *jax.tree.map(batch, fresh)
-
         inputs, cotangents = jax.tree.map(batch, samples(network, point, total))
-        ready = settled(program, point.field, (weights, inputs, cotangents), elements, again)
+        arguments = (weights, inputs, cotangents)
+        again = _redraw(network, point, arguments, start)
+        ready = settled(program, point.field, arguments, elements, again)
+        if ready.moved:
+            raise OtherWeightsError(network.flatten(ready.arguments[0]))
         values = program(point.field, *ready.arguments, elements=ready.elements)
         leaves = [values[tensor.name].reshape(size, -1) for tensor in network.tensors]
         yield np.concatenate(leaves, axis=1)
 
 
-def samples(network: Network, point: Point, count: int, again: str = "") -> tuple[Any, Any]:
+def _redraw(network: Network, point: Point, arguments: tuple[Any, ...], start: int) -> Redraw:
+    """Other weights, unless they were given, and other real inputs from the `start`-th on.
+
+    Other weights depend on the point alone, so that whatever is asked there finds the same ones.
+    """
+    leaves, weights = jax.tree.leaves(arguments), len(network.tensors)
+    real = range(weights, weights + len(real_inputs(network)))
+
+    def redraw(leaf: int, draw: int) -> Residues:
+        if leaf in real:
+            what = f"inputs from {start} draw {draw} {leaf - weights}"
+            return point.draw(what, leaves[leaf].shape)
+        if leaf >= weights or point.given is not None:
+            return leaves[leaf]
+        again = f" draw {draw}"
+        vector = drawn_weights(network, point.field, point.seed, point.attempt, again)
+        return weight_leaves(network, vector)[leaf]
+
+    return redraw
+
+
+def samples(network: Network, point: Point, count: int) -> tuple[Any, Any]:
     """The first `count` inputs and their cotangents; a larger count begins with the same ones."""
     if pieces(network) is None:
-        inputs = drawn(network.sample, point, f"inputs{again}", count)
+        inputs = drawn(network.sample, point, "inputs", count)
     else:
-        inputs = drawn(real_inputs(network), point, f"inputs{again}", count)
+        inputs = drawn(real_inputs(network), point, "inputs", count)
         arrays = point.branches(network, count).arrays
         inputs = (inputs, [point.field.from_integers(x.astype(int)) for x in arrays])
-    return inputs, drawn(network.output, point, f"cotangents{again}", count)
+    return inputs, drawn(network.output, point, "cotangents", count)
 
 
 def drawn(shapes: Any, point: Point, what: str, count: int) -> Any:

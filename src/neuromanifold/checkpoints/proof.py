@@ -92,7 +92,8 @@ def certify_block(block: Block, readout: Readout = "logits", seed: int = 0) -> S
 def small_block(block: Block) -> Block:
     """A block with the same parts, one layer (two where layers are shared) and small sizes."""
     a, width = block.attention, 4 if block.centred else 3
-    rows = {"tokens": width + 1, "positions": TOKENS, "types": 2}
+    positions = TOKENS if block.patch is None else TOKENS + 1  # the class token is no input
+    rows = {"tokens": width + 1, "positions": positions, "types": 2}
     tables = tuple((name, min(rows[name], n)) for name, n in block.tables)
     head = block.head
     if head.kind != "none":
@@ -114,10 +115,8 @@ def small_block(block: Block) -> Block:
 
 
 def _small_attention(a: Attention) -> Attention:
-    """Two heads, on one key head where heads share; one where queries and keys have norms."""
+    """Two heads, on one key head where heads share."""
     heads, groups = (2, 1) if a.sharing > 1 else (2, 2)
-    if a.qk_norm is not None:
-        heads, groups = 1, 1
     rotary = a.rotary
     partly = rotary is not None and a.rotated < a.key_size
     if rotary is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from typing import TypeVar
 
 import jax
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from neuromanifold.algebra.modular.elements import Formal, FormalElements
 from neuromanifold.algebra.modular.function import ModularFunction
 from neuromanifold.algebra.modular.relations import Dependent, Place, Relations
-from neuromanifold.algebra.modular.squares import Settled, settled
+from neuromanifold.algebra.modular.squares import Settled, settled, witnesses
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.algebra.rank import null_space, rank_profile
@@ -19,6 +20,8 @@ from neuromanifold.errors import NotCoveredError
 SPARE_ROWS = 8
 TURNS = 2
 """Weights drawn for the first matrix; twice as many while the last ones add to its rank."""
+
+T = TypeVar("T")
 
 WeightsOver = Callable[[PrimeField], tuple[Residues, ...]]
 """The leaves of given weights over a field."""
@@ -42,20 +45,18 @@ class Source:
     weights: tuple[Residues, ...] | None = None
     fixed: Mapping[int, Residues] = dataclass_field(default_factory=dict)
 
-    def arguments(self, function: ModularFunction, turn: int, attempt: int = -1) -> list[Residues]:
-        """The leaves of all arguments; another attempt gives other samples."""
-        given = iter(self.weights or ())
-        leaves = []
-        for k, (shape, samples) in enumerate(zip(function.shapes, function.samples, strict=True)):
-            again = f" attempt {attempt}" if samples and attempt >= 0 else ""
-            if k in self.fixed:
-                leaves.append(self.fixed[k])
-            elif not samples and self.weights is not None:
-                leaves.append(next(given))
-            else:
-                text = f"obligations {turn} argument {k}{again} {self.label}"
-                leaves.append(self.field.random(self.seed, text, shape))
-        return leaves
+    def arguments(self, function: ModularFunction, turn: int) -> list[Residues]:
+        """The leaves of all arguments."""
+        return [self._leaf(function, k, str(turn)) for k in range(len(function.shapes))]
+
+    def _leaf(self, function: ModularFunction, k: int, turn: str) -> Residues:
+        """One leaf of the arguments, drawn unless it is given."""
+        if k in self.fixed:
+            return self.fixed[k]
+        if not function.samples[k] and self.weights is not None:
+            return self.weights[k]  # the weights are the first argument
+        text = f"obligations {turn} argument {k} {self.label}"
+        return self.field.random(self.seed, text, function.shapes[k])
 
     def directions(
         self, function: ModularFunction, turn: int, *, samples: bool
@@ -77,16 +78,33 @@ class Source:
 
     def settled(self, function: ModularFunction, turn: int, relations: Relations) -> Settled:
         """One point at which all radicands are squares."""
-        for k in range(64):
+        return self._at_a_point(settled, function, turn, relations)
+
+    def witnesses(self, function: ModularFunction, relations: Relations) -> tuple[int, int]:
+        """How many radicands a function has, and the rank of their characters."""
+        return self._at_a_point(witnesses, function, 0, relations)
+
+    def _at_a_point(
+        self,
+        search: Callable[..., T],
+        function: ModularFunction,
+        turn: int,
+        relations: Relations,
+    ) -> T:
+        """A search at the first of a few points at which no denominator is zero."""
+        for start in range(turn, turn + 64_000, 1000):
+            leaves = self.arguments(function, start)
+
+            def redraw(leaf: int, draw: int, start: int = start) -> Residues:
+                return self._leaf(function, leaf, f"{start} draw {draw}")
+
             try:
-                return settled(
+                return search(
                     function,
                     self.field,
-                    function.assembled(self.arguments(function, turn + 1000 * k)),
+                    function.assembled(leaves),
                     self.elements(turn, relations),
-                    lambda attempt, t=turn + 1000 * k: function.assembled(
-                        self.arguments(function, t, attempt)
-                    ),
+                    redraw,
                 )
             except ZeroResidueError:
                 if self.weights is not None:

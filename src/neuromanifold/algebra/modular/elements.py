@@ -76,8 +76,8 @@ class FormalElements:
         seed: the seed.
         label: what the elements are for.
         relations: which elements are made of others.
-        salts: for a formal step, by its number, one whole number for each sample; another number,
-            another draw of what the step introduces for that sample.
+        salts: for a formal step, by its number, one whole number for each sample and entry; another
+            number, another draw of that element.
     """
 
     field: PrimeField
@@ -95,7 +95,7 @@ class FormalElements:
             "log": self.logarithm,
             "turn": self.turn,
             "erf": self.error_function,
-        }[formal.kind](rows, None if salts is None else salts[:, None])
+        }[formal.kind](rows, salts)
         if self.relations and formal.kind != "erf":
             drawn = self._related(formal, rows, drawn, memory)
         elements = drawn.reshape(argument.shape)
@@ -146,11 +146,13 @@ class FormalElements:
 
     def exponential(self, a: Residues, salts: np.ndarray | None = None) -> Residues:
         """The elements for exponentials of an array of arguments; 1 at 0."""
-        return np.where(np.mod(a, self.field.modulus) == 0, 1.0, self._drawn("exp", a, salts))
+        a = self._from_zero(a)
+        return np.where(a == 0, 1.0, self._drawn("exp", a, salts))
 
     def logarithm(self, x: Residues, salts: np.ndarray | None = None) -> Residues:
         """The elements for logarithms; 0 at 1."""
-        return np.where(np.mod(x, self.field.modulus) == 1, 0.0, self._drawn("log", x, salts))
+        x = self._from_zero(x)
+        return np.where(x == 1, 0.0, self._drawn("log", x, salts))
 
     def turn(self, a: Residues, salts: np.ndarray | None = None) -> Residues:
         """The elements for exp(iu); 1 at 0, and the inverse at −u."""
@@ -163,15 +165,21 @@ class FormalElements:
         a = self.field.reduce(a)
         return np.sign(a) * self._drawn("erf", np.abs(a), salts)
 
+    def _from_zero(self, a: Residues) -> Residues:
+        """The residues in 0 … p − 1."""
+        balanced = self.field.reduce(a)
+        return np.where(balanced < 0, balanced + self.field.modulus, balanced)
+
     def _drawn(self, kind: Kind, arguments: Residues, salts: np.ndarray | None) -> Residues:
+        """The elements for arguments 0 ≤ a < p."""
         p, keys = self.field.modulus, self._keys(kind)
         # One axis at least: NumPy warns of the intended wrap-around mod 2^64 for scalars only.
-        a = np.atleast_1d(np.mod(arguments, p)).astype(np.uint64)
+        a = np.atleast_1d(arguments).astype(np.uint64)
         if salts is not None:
-            a = a ^ (salts.astype(np.uint64) * np.uint64(_SALT))
+            a ^= salts.astype(np.uint64) * np.uint64(_SALT)
         word = _mixed(_mixed(a ^ keys[0]) ^ keys[1])
-        element = 1 + (word % np.uint64(p - 1)).astype(np.int64)
-        return self.field.from_integers(element.reshape(arguments.shape))
+        element = (1 + word % np.uint64(p - 1)).astype(np.float64)  # in 1 … p − 1
+        return np.where(element > p // 2, element - p, element).reshape(arguments.shape)
 
 
 def _mixed(word: np.ndarray) -> np.ndarray:

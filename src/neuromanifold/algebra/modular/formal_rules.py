@@ -93,8 +93,8 @@ def _root(formal: Formal) -> Operation:
     def root(setting: Setting, a: Residues) -> Residues:
         y = square_root(a, setting.field)
         if np.any(y <= 0):
-            if setting.lenient:
-                return np.where(y <= 0, 1.0, y)
+            if setting.lenient:  # something that depends on the radicand as the root would
+                return np.where(y > 0, y, np.where(a == 0, 1.0, a))
             raise NonSquareError(f"a radicand of {formal.where} is no square, or zero")
         return y
 

@@ -40,13 +40,10 @@ from neuromanifold.algebra.modular.columns import (
     remainder,
     visible,
 )
-from neuromanifold.algebra.modular.elements import Formal
 from neuromanifold.algebra.modular.function import ModularFunction
 from neuromanifold.algebra.modular.relations import Dependent, Relations
-from neuromanifold.algebra.modular.roots import square_root
-from neuromanifold.algebra.modular.squares import character_rank, has_roots
+from neuromanifold.algebra.modular.squares import has_roots
 from neuromanifold.algebra.modular.tangents import Setting
-from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.algebra.rank import rank_profile
 from neuromanifold.errors import NotCoveredError
 
@@ -195,66 +192,10 @@ def _error_functions(function: ModularFunction, relations: Relations) -> list[Ob
 def _square_roots(
     function: ModularFunction, source: Source, relations: Relations
 ) -> list[Obligation]:
-    """The characters of the radicands of one sample, at the source's own weights."""
-    roots = [f for f in function.formals if f.kind == "root"]
-    if not roots:
+    """The characters of the radicands of one sample at the source's own weights, and of weights."""
+    if not has_roots(function):
         return []
-    columns = rank = 0
-    point = source.settled(function, 0, relations)
-    met: set[bytes] = set()
-    for root in roots:
-        if not root.samples:
-            continue
-        values, rows = point.radicands[root.number], point.characters[root.number]
-        new = []
-        for entry in range(values.shape[1]):
-            key = values[:, entry].tobytes()
-            if key not in met:
-                new.append(entry)
-            met.add(key)
-        columns += len(new)
-        rank += character_rank(rows[:, new])
-    on_weights = [f for f in roots if not f.samples]
-    if on_weights:
-        count, found = _roots_of_weights(function, source, relations, on_weights)
-        columns, rank = columns + count, rank + found
-    return [Obligation("square roots", columns, rank)]
-
-
-def _roots_of_weights(
-    function: ModularFunction,
-    source: Source,
-    relations: Relations,
-    roots: Sequence[Formal],
-) -> tuple[int, int]:
-    """The same for radicands of weights alone, at ever new weights."""
-    count = sum(int(np.prod(root.shape)) for root in roots)
-    if source.weights is not None:
-        return count, 0
-    program = function.program([root.argument for root in roots], relations)
-    field = source.field
-    rows: dict[int, list[np.ndarray]] = {root.number: [] for root in roots}
-    values: list[list[Residues]] = [[] for _ in roots]
-    for turn in range(64 + 8 * count):
-        setting = Setting(field, source.elements(turn, relations), {}, lenient=True)
-        leaves = source.arguments(function, turn)
-        good = True
-        found = program.run(setting, leaves, function.constants(program, field))
-        for k, (root, x) in enumerate(zip(roots, found, strict=True)):
-            squares = square_root(x.reshape(-1), field) > 0
-            values[k].append(x.reshape(-1))
-            if good:
-                rows[root.number].append(~squares)
-            good = good and bool(squares.all())
-    met: set[bytes] = set()
-    columns = rank = 0
-    for k, root in enumerate(roots):
-        points = np.stack(values[k])
-        new = [e for e in range(points.shape[1]) if points[:, e].tobytes() not in met]
-        met.update(points[:, e].tobytes() for e in new)
-        columns += len(new)
-        rank += character_rank(np.stack(rows[root.number])[:, new])
-    return columns, rank
+    return [Obligation("square roots", *source.witnesses(function, relations))]
 
 
 def _maxima(function: ModularFunction, source: Source, relations: Relations) -> Obligation:

@@ -25,7 +25,7 @@ def _table(modulus: int) -> np.ndarray:
 
 def square_root(x: Residues, field: PrimeField) -> Residues:
     """The root of each entry that lies in 1 … (p−1)/2; −1 where there is none."""
-    roots = _table(field.modulus)[np.mod(x, field.modulus).astype(np.int64)]
+    roots = np.take(_table(field.modulus), np.asarray(x, dtype=np.int64), mode="wrap")
     return np.asarray(roots, dtype=np.float64)
 
 

@@ -8,37 +8,42 @@ the square root of the product lies in it and has a value in GF(p): the product 
 *every* such point. So let χ be the quadratic character, written additively, and collect the rows
 (χ(x_1), …, χ(x_r)) at points where all earlier radicands are squares: full column rank over GF(2)
 shows that no product of radicands is a square, and the roots generate a field of degree 2^r over K.
-Points that have to be passed over anyway, because some radicand is no square there, are the rows.
 
 Half of all residues are squares, so waiting for a point with n square radicands takes 2^n tries.
-But formal elements that depend on the input are arbitrary residues: the program is cut into
-segments, and where a radicand is no square only the elements born in its segment are drawn again,
-for that input alone. Before the first of them the input is drawn again.
+But a point has many entries, those of the inputs and those of the formal elements that depend on
+the input, and a radicand depends on few of them: the norm of a token on that token, the next norm
+also on what attention or the MLP drew in between. So the radicands are put into groups. Taken in
+order, one that depends on entries that no earlier one depends on begins a group and owns these
+entries; any other joins the last group that owns entries it depends on. What a group owns is drawn
+again, for each sample by itself, until the group's radicands are squares; no earlier group notices.
+The cost is 2^(radicands of a group): of one token, not of all. Radicands of weights alone are
+treated in the same way before the others, with the rows of the weights in place of the entries.
+
+Which radicand depends on what is found by trying. It decides what is drawn, and nothing else: a
+point is right when all its radicands are squares, however it was found.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from neuromanifold.algebra.modular.elements import Formal, FormalElements
+from neuromanifold.algebra.modular.elements import FormalElements
 from neuromanifold.algebra.modular.formal_rules import NonSquareError
 from neuromanifold.algebra.modular.function import ModularFunction
-from neuromanifold.algebra.modular.recorder import Program
+from neuromanifold.algebra.modular.radicands import Free, Radicands, Redraw
 from neuromanifold.algebra.modular.roots import square_root
-from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.errors import NotCoveredError
 
-ATTEMPTS = 4096
-"""Draws of one segment before giving up: enough for about nine radicands with nothing between."""
-PATIENCE = 128
-"""Draws of a later segment before it is joined to the one before."""
-
-Redraw = Callable[[int], tuple[Any, ...]]
-"""From the number of the attempt to all arguments, those of samples drawn afresh."""
+LARGEST_GROUP = 10
+"""Radicands of one group: about 2^10 draws find them all squares."""
+_GUESTS = 4
+"""Rows for each sample that is not settled, from which on they all work for those."""
+DISTINCT_SAMPLES = 16
+"""Samples at which a radicand of weights alone is seen to be the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +51,14 @@ class Settled:
     """A point at which every radicand is a square.
 
     Attributes:
-        arguments: the arguments, some samples drawn again.
+        arguments: the arguments, some entries drawn again.
         elements: the formal elements, some drawn again.
-        characters: for each root, by its number, the rows of χ that were met on the way.
-        radicands: for each root, by its number, its radicands at the point, a row for each sample.
+        moved: whether weights were drawn again too.
     """
 
     arguments: tuple[Any, ...]
     elements: FormalElements | None
-    characters: dict[int, np.ndarray]
-    radicands: dict[int, Residues]
+    moved: bool = False
 
 
 def has_roots(function: ModularFunction) -> bool:
@@ -73,49 +76,27 @@ def settled(
     """The point, changed until every radicand of the function is a square there.
 
     Raises:
-        NonSquareError: a radicand that depends on the weights alone is no square: draw the weights
-            again.
+        NonSquareError: a radicand that depends on the weights alone is no square, and they cannot
+            be drawn again.
     """
     if elements is None or not has_roots(function):
-        return Settled(arguments, elements, {}, {})
-    return _Search(function, field, arguments, elements, redraw).run()
+        return Settled(arguments, elements)
+    return _Point(function, field, arguments, elements, redraw).settled()
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    """Steps `start` to `stop` of a program, whose roots are settled together."""
-
-    start: int
-    stop: int
-    roots: tuple[Formal, ...]
-    free: tuple[Formal, ...]
-
-
-def _segments(
-    program: Program, roots: Sequence[Formal], others: Sequence[Formal]
-) -> list[_Segment]:
-    """A segment ends at each radicand, but one without free elements belongs to the one before."""
-    place = {step.output: i for i, step in enumerate(program.steps)}
-    segments: list[_Segment] = []
-    for root in sorted(roots, key=lambda f: place.get(f.argument, -1)):
-        start = segments[-1].stop if segments else 0
-        stop = max(start, place.get(root.argument, -1) + 1)
-        free = tuple(f for f in others if start <= place.get(f.output, -1) < stop)
-        segments.append(_Segment(start, stop, (root,), free))
-        if len(segments) > 1 and not free:
-            segments = _merged(segments, len(segments) - 1)
-    return segments
+def witnesses(
+    function: ModularFunction,
+    field: PrimeField,
+    arguments: tuple[Any, ...],
+    elements: FormalElements,
+    redraw: Redraw,
+) -> tuple[int, int]:
+    """How many distinct radicands there are, and the rank of their characters near the point."""
+    return _Point(function, field, arguments, elements, redraw).witnesses()
 
 
-def _merged(segments: list[_Segment], k: int) -> list[_Segment]:
-    """Segment k joined to the one before."""
-    a, b = segments[k - 1 : k + 1]
-    joined = _Segment(a.start, b.stop, a.roots + b.roots, a.free + b.free)
-    return [*segments[: k - 1], joined, *segments[k + 1 :]]
-
-
-class _Search:
-    """The state of one search."""
+class _Point:
+    """The point of one search."""
 
     def __init__(
         self,
@@ -125,85 +106,249 @@ class _Search:
         elements: FormalElements,
         redraw: Redraw,
     ) -> None:
-        self.function, self.field, self.redraw = function, field, redraw
-        self.leaves, self.structure = jax.tree.flatten(arguments)
-        roots = [f for f in function.formals if f.kind == "root"]
-        others = [f for f in function.formals if f.kind != "root" and f.samples]
-        self.program = function.program([f.argument for f in roots], elements.relations)
-        self.segments = _segments(self.program, roots, others)
-        self.salts = {f.number: np.zeros(f.shape[0], dtype=np.int64) for f in others}
-        self.elements = replace(elements, salts=self.salts)
-        self.setting = Setting(field, self.elements, {}, lenient=True)
-        self.slots: list[Any] = self.program.start(
-            self.leaves, function.constants(self.program, field)
-        )
-        self.characters: dict[int, list[np.ndarray]] = {f.number: [] for f in roots}
-        self.radicands: dict[int, Residues] = {}
+        leaves, self.structure = jax.tree.flatten(arguments)
+        self.radicands = Radicands(function, field, leaves, elements)
+        self.samples = Free(self.radicands, redraw, samples=True)
+        self.weights = Free(self.radicands, redraw, samples=False)
+        self.alone = self._of_weights_alone()
 
-    def run(self) -> Settled:
-        k = 0
-        while k < len(self.segments):
-            if self._settle(k):
-                k += 1
-            elif k:
-                self.segments = _merged(self.segments, k)
-                k -= 1
-            else:
-                where = self.segments[0].roots[0].where
-                raise NotCoveredError(
-                    f"no point was found in {ATTEMPTS} tries at which the radicand of {where} and "
-                    "those after it are squares; there may be too many square roots of the inputs "
-                    "with nothing between them: take fewer tokens or heads"
-                )
-        arguments = jax.tree.unflatten(self.structure, self.leaves)
-        characters = {n: np.concatenate(rows) for n, rows in self.characters.items() if rows}
-        return Settled(arguments, self.elements, characters, self.radicands)
+    def _of_weights_alone(self) -> np.ndarray:
+        """Which radicands are the same for all samples.
 
-    def _settle(self, k: int) -> bool:
-        """Draw what is free in segment k until its radicands are squares for every sample."""
-        segment = self.segments[k]
-        # What is free may not reach every radicand here; then more of the program is drawn again.
-        for attempt in range(ATTEMPTS if k == 0 else PATIENCE):
-            for step in self.program.steps[segment.start : segment.stop]:
-                operands = [self.slots[i] for i in step.inputs]
-                self.slots[step.output] = step.operation(self.setting, *operands)
-            good = self._good(segment)
-            if good is None or good.all():
-                return True
-            for formal in segment.free:
-                self.salts[formal.number][~good] += 1
-            if k == 0:
-                self._draw_inputs(attempt, good)
-            elif not segment.free:
-                return False
-        return False
+        One that is not, of degree d in the sample, has equal values at n random ones with
+        probability at most (d/p)^(n−1).
+        """
+        columns = np.arange(self.radicands.ends[-1])
+        first = self.radicands.at(columns)
+        alone = np.all(first == first[:1], axis=0)
+        every = np.ones((len(self.samples.state), self.samples.atoms), dtype=bool)
+        for _ in range(-(-DISTINCT_SAMPLES // len(first)) if alone.any() and every.any() else 0):
+            self.samples.put(self.samples.fresh(every))
+            alone &= np.all(self.radicands.at(columns) == first[:1], axis=0)
+        return alone
 
-    def _good(self, segment: _Segment) -> np.ndarray | None:
-        """Which samples have squares only; None when no root here depends on the samples."""
-        good: np.ndarray | None = None
-        for root in segment.roots:
-            x = self.slots[root.argument]
-            rows = x.reshape(len(x) if root.samples else 1, -1)
-            square = square_root(rows, self.field) > 0
-            if not root.samples:
-                if not square.all():
-                    raise NonSquareError(f"a radicand of {root.where} is no square")
+    def settled(self) -> Settled:
+        """The point once it is settled, weights first."""
+        before = self.weights.state
+        if self.alone.any():
+            self._on_weights().settle()
+        _Search(self.samples, ~self.alone).settle()
+        arguments = jax.tree.unflatten(self.structure, self.radicands.leaves)
+        moved = not np.array_equal(before, self.weights.state)
+        return Settled(arguments, self.radicands.elements, moved)
+
+    def witnesses(self) -> tuple[int, int]:
+        """The number of radicands and the rank of their characters around a settled point."""
+        self.settled()
+        searches = [_Search(self.samples, ~self.alone)]
+        if self.alone.any():
+            searches.append(self._on_weights())
+        counts = [search.witnesses() for search in searches]
+        return sum(count for count, _ in counts), sum(rank for _, rank in counts)
+
+    def _on_weights(self) -> "_Search":
+        return _Search(self.weights, self.alone)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Radicands that are squares together once the atoms they own are right."""
+
+    columns: list[int]
+    owned: np.ndarray
+
+    @property
+    def patience(self) -> int:
+        """Tries after which the group will not come right: chance alone fails with e^-24."""
+        return 24 * 2 ** len(self.columns) + 32
+
+
+class _Search:
+    """The radicands of samples, or of the weights, and what can be drawn for them."""
+
+    def __init__(self, free: Free, kept: np.ndarray) -> None:
+        self.free, self.radicands = free, free.radicands
+        self.columns = np.flatnonzero(kept)
+        self.steps = self.radicands.step_of(self.columns)
+        self.influence = self._influence()
+        self.groups = self._grouped()
+
+    def values(self, columns: Sequence[int] | np.ndarray | None = None) -> Residues:
+        """Radicands at the current state, a row for each sample, or one for the weights."""
+        chosen = self.columns if columns is None else self.columns[columns]
+        return self.radicands.at(chosen)[: len(self.free.state)]
+
+    def squares(self, values: Residues) -> np.ndarray:
+        """Which residues are invertible squares."""
+        return square_root(values, self.radicands.field) > 0
+
+    def _influence(self) -> np.ndarray:
+        """Which radicands each atom reaches: in every row another one is drawn again."""
+        free, before = self.free, self.values()
+        found = np.zeros((free.atoms, len(self.columns)), dtype=bool)
+        for first in range(0, free.atoms, len(before)):
+            atoms = np.arange(first, min(first + len(before), free.atoms))
+            chosen = np.zeros((len(before), free.atoms), dtype=bool)
+            chosen[np.arange(len(atoms)), atoms] = True
+            with free.tried():
+                free.put(free.fresh(chosen))
+                found[atoms] = (self.values() != before)[: len(atoms)]
+        return found.T
+
+    def _grouped(self) -> list[_Group]:
+        """The groups of the module's docstring; equal radicands count once."""
+        values = self.values()
+        claimed = np.zeros(self.free.atoms, dtype=bool)
+        groups: list[_Group] = []
+        met: set[bytes] = set()
+        for column, reached in enumerate(self.influence):
+            key = values[:, column].tobytes()
+            if key in met or not reached.any():
                 continue
-            good = np.ones(len(rows), dtype=bool) if good is None else good
-            self.characters[root.number].append(~square[good & (rows != 0).all(axis=1)])
-            self.radicands[root.number] = rows
-            good = good & square.all(axis=1)
-        return good
+            met.add(key)
+            owned = reached & ~claimed
+            if owned.any():
+                groups.append(_Group([column], owned))
+                claimed |= reached
+            else:
+                last = max(g for g, group in enumerate(groups) if (group.owned & reached).any())
+                groups[last].columns.append(column)
+        return groups
 
-    def _draw_inputs(self, attempt: int, good: np.ndarray) -> None:
-        fresh = jax.tree.leaves(self.redraw(attempt))
-        for i, (slot, is_sampled) in enumerate(
-            zip(self.program.inputs, self.function.samples, strict=True)
-        ):
-            if is_sampled:
-                kept = good.reshape(-1, *[1] * (self.leaves[i].ndim - 1))
-                self.leaves[i] = np.where(kept, self.leaves[i], fresh[i])
-                self.slots[slot] = self.leaves[i]
+    def _levels(self) -> list[list[_Group]]:
+        """Groups that do not reach each other's radicands, level after level."""
+        levels: list[list[_Group]] = []
+        depth: list[int] = []
+        for g, group in enumerate(self.groups):
+            reached = self.influence[group.columns].any(axis=0)
+            before = [depth[h] for h in range(g) if (self.groups[h].owned & reached).any()]
+            depth.append(max(before, default=-1) + 1)
+            if depth[g] == len(levels):
+                levels.append([])
+            levels[depth[g]].append(group)
+        return levels
+
+    def settle(self) -> None:
+        """Draw again until all radicands are squares.
+
+        Raises:
+            NonSquareError: a radicand that nothing here reaches is no square.
+            NotCoveredError: too many of them depend on the same entries.
+        """
+        stuck = np.flatnonzero(~self.influence.any(axis=1))
+        wrong = stuck[~self.squares(self.values(stuck)).all(axis=0)]
+        if wrong.size:
+            raise NonSquareError(f"a radicand of {self._where(wrong[0])} is no square")
+        self._refuse_large_groups()
+        while (failed := self._unsettled()) is not None:
+            self._join(failed)
+
+    def _bad(self, groups: Sequence[_Group]) -> np.ndarray:
+        """For each row which groups have a radicand that is no square."""
+        columns = [column for group in groups for column in group.columns]
+        wrong = ~self.squares(self.values(columns))
+        ends = np.cumsum([0, *(len(group.columns) for group in groups)])[:-1]
+        return np.logical_or.reduceat(wrong, ends, axis=1)
+
+    def _unsettled(self) -> _Group | None:
+        """Settle level after level; a group that does not come right, or None."""
+        for depth, groups in enumerate(self._levels()):
+            owned, tries = np.stack([group.owned for group in groups]), 0
+            while (bad := self._bad(groups)).any():
+                tries += 1
+                for j, group in enumerate(groups):
+                    if tries > group.patience and bad[:, j].any():
+                        return group
+                if depth == 0 or _GUESTS * np.count_nonzero(bad.any(axis=1)) <= len(bad):
+                    self._settle_as_guests(groups, bad)
+                else:
+                    self.free.put(self.free.fresh(bad @ owned))
+        return None
+
+    def _settle_as_guests(self, groups: Sequence[_Group], bad: np.ndarray) -> None:
+        """Try many draws of a sample that is not settled at once, in the rows of those that are.
+
+        Everything has to be run for that and not only what is behind the draws, so it pays where
+        nothing is before them, or where few samples are left.
+        """
+        free, state, owned = self.free, self.free.state.copy(), np.stack([g.owned for g in groups])
+        bad = bad.copy()
+        for _ in range(max(group.patience for group in groups)):
+            needy = np.flatnonzero(bad.any(axis=1))
+            if not needy.size:
+                break
+            guest = np.resize(needy, len(state))
+            guest[needy] = needy
+            with free.tried():
+                free.put(state[guest])
+                free.put(free.fresh(bad[guest] @ owned))
+                good, found = ~self._bad(groups), free.state
+            for j, group in enumerate(groups):
+                rows = np.flatnonzero(good[:, j] & bad[guest, j])
+                takers, first = np.unique(guest[rows], return_index=True)
+                entries = np.flatnonzero(group.owned[free.atom])
+                state[np.ix_(takers, entries)] = found[np.ix_(rows[first], entries)]
+                bad[takers, j] = False
+        free.put(state)
+
+    def _refuse_large_groups(self) -> None:
+        for group in self.groups:
+            if len(group.columns) > LARGEST_GROUP:
+                raise NotCoveredError(
+                    f"{len(group.columns)} square roots, with {self._where(group.columns[0])} the "
+                    "first of them, depend on the same inputs and nothing that is free, so that "
+                    "no point is found at which all radicands are squares; take fewer heads"
+                )
+
+    def _join(self, group: _Group) -> None:
+        """Give a group that does not come right the entries of the last one that reaches it."""
+        reached = self.influence[group.columns].any(axis=0)
+        place = self.groups.index(group)
+        before = [g for g in self.groups[:place] if (g.owned & reached).any()]
+        if not before:
+            raise NotCoveredError(
+                f"no point was found in {group.patience} tries at which the radicand of "
+                f"{self._where(group.columns[0])} and those that depend on the same inputs are "
+                "squares; one of them may be a multiple of another: write them with one root"
+            )
+        before[-1].columns += group.columns
+        before[-1].owned |= group.owned
+        self.groups.pop(place)
+        self._refuse_large_groups()
+
+    def witnesses(self) -> tuple[int, int]:
+        """The number of distinct radicands, and the rank of their characters, step by step.
+
+        Around a settled point each group is drawn again while the others stay, so that all earlier
+        radicands are squares as soon as those of the group are.
+        """
+        points = [self.values()]
+        for group in self.groups:
+            owned = np.tile(group.owned, (len(self.free.state), 1))
+            here = points[:1]
+            with self.free.tried():
+                while self._shown(np.concatenate(here), group.columns) < len(group.columns):
+                    if len(here) > group.patience:
+                        break
+                    self.free.put(self.free.fresh(owned))
+                    here.append(self.values())
+            points += here[1:]
+        found = np.concatenate(points)
+        first = {found[:, k].tobytes(): k for k in reversed(range(len(self.columns)))}
+        return len(first), self._shown(found, sorted(first.values()))
+
+    def _shown(self, points: Residues, columns: Sequence[int]) -> int:
+        """The rank of the characters of some radicands at points where earlier ones are squares."""
+        square, rank = self.squares(points), 0
+        for step in sorted({self.steps[k] for k in columns}):
+            usable = square[:, self.steps < step].all(axis=1)
+            usable &= (points[:, self.steps == step] != 0).all(axis=1)
+            chosen = [k for k in columns if self.steps[k] == step]
+            rank += character_rank(~square[np.ix_(usable, chosen)])
+        return rank
+
+    def _where(self, column: int) -> str:
+        return self.radicands.roots[self.steps[column]].where
 
 
 def character_rank(rows: np.ndarray) -> int:
