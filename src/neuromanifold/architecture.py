@@ -6,7 +6,7 @@ Pure Python, so that a command which only counts starts fast.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import Any, Literal, get_args
 
@@ -182,13 +182,6 @@ class Architecture(Displayed):
         layer = f"{skip}{heads}{values} X \\, {scores}"
         layer = layer if self.heads > 1 else layer.replace("_h", "").replace(r"\sum ", "")
         return rf"${widths}, \quad X \mapsto {layer}$"
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, as a dictionary with every field."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in asdict(self).items()
-        }
 
     def to_json(self) -> str:
         """The JSON form, as text."""

@@ -16,7 +16,7 @@ where no theorem applies and two primes agree, it is `probable`, otherwise there
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from flint import nmod_mpoly
@@ -86,6 +86,7 @@ class FiberCount(Displayed):
     statement: str | None
     primes: tuple[int, ...]
     seed: int
+    _json = "architecture coordinates value verdict statement lower found primes seed"
 
     @property
     def value(self) -> int | None:
@@ -104,20 +105,6 @@ class FiberCount(Displayed):
             f"Weights of {self.architecture.name} with one generic function, modulo changes of "
             f"basis and rescalings ({self.coordinates} coordinates): {number}."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "architecture": self.architecture.to_dict(),
-            "coordinates": self.coordinates,
-            "value": self.value,
-            "verdict": self.verdict,
-            "statement": self.statement,
-            "lower": self.lower,
-            "found": self.found,
-            "primes": list(self.primes),
-            "seed": self.seed,
-        }
 
 
 def count_fiber(

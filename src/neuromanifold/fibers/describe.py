@@ -64,6 +64,12 @@ class FiberDescription(Displayed):
     dimension: FiberDimension
     spectra: tuple[Spectrum, ...]
     verdict: Verdict
+    _json = "verdict statement unmet case points has_swapped_point dimension ranks=spectra"
+
+    @property
+    def has_swapped_point(self) -> bool:
+        """Whether there is another point; its weights go to a file of their own."""
+        return self.swapped is not None
 
     def __str__(self) -> str:
         how = f"by {self.statement}"
@@ -79,19 +85,6 @@ class FiberDescription(Displayed):
             f"{'; '.join(doubts)}.",
         }[self.verdict]
         return f"The fiber: {self.case} ({how}); {self.dimension}.{known}"
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, without the swapped weights: they go to a file of their own."""
-        return {
-            "verdict": self.verdict,
-            "statement": self.statement,
-            "unmet": list(self.unmet),
-            "case": self.case,
-            "points": self.points,
-            "has_swapped_point": self.swapped is not None,
-            "dimension": self.dimension.to_dict(),
-            "ranks": [one.to_dict() for one in self.spectra],
-        }
 
 
 def describe_fiber(weights: Weights) -> FiberDescription:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.dyadic import Dyadic
+from neuromanifold.display import Recorded
 from neuromanifold.fibers.invariants import Invariant, virtual_invariants
 from neuromanifold.fibers.rationals import ExactInvariant, exact_virtual
 from neuromanifold.fibers.units import in_units
@@ -31,7 +32,7 @@ Matrix = Float[np.ndarray, "_ _"]
 
 
 @dataclass(frozen=True, slots=True)
-class Spectrum:
+class Spectrum(Recorded):
     """A rank with the evidence for it.
 
     Attributes:
@@ -49,6 +50,7 @@ class Spectrum:
     values: tuple[float, ...]
     noise: float
     decided: bool
+    _json = "name rank exact_rank=exact decided singular_values=values gap distance tolerance"
 
     @property
     def gap(self) -> float | None:
@@ -78,19 +80,6 @@ class Spectrum:
             )
         doubt = "" if self.decided else ", up to rounding undecided"
         return f"rank {self.name} = {self.rank}{doubt} ({numbers})"
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "name": self.name,
-            "rank": self.rank,
-            "exact_rank": self.exact,
-            "decided": self.decided,
-            "singular_values": list(self.values),
-            "gap": self.gap,
-            "distance": self.distance,
-            "tolerance": self.tolerance,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,12 @@ up to rounding.
 
 import hashlib
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.display import Displayed
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
 from neuromanifold.fibers.determined import determined
 from neuromanifold.fibers.evidence import is_scale_free, is_zero, weight_facts
@@ -36,7 +38,7 @@ _COMPUTED = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Displayed):
     """Numbers that all weights of one function share, and a short hash of them.
 
     Attributes:
@@ -50,21 +52,14 @@ class Fingerprint:
     values: Float[np.ndarray, " n"]
     bounds: Float[np.ndarray, " n"]
     reason: str | None
+    _json = "hash reason digits values"
+    digits: ClassVar[int] = DIGITS
 
     def __str__(self) -> str:
         if self.hash is None:
             return f"Fingerprint none: {self.reason}."
         count = len(self.values)
         return f"Fingerprint {self.hash} of {count} invariants rounded to {DIGITS} decimals."
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "hash": self.hash,
-            "reason": self.reason,
-            "digits": DIGITS,
-            "values": self.values.tolist(),
-        }
 
 
 def fingerprint(weights: Weights) -> Fingerprint:

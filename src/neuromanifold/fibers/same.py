@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, UNDECIDED_FACTOR
 from neuromanifold.fibers.evidence import Evidence, exactly_equal, gather
@@ -46,7 +46,7 @@ _LARGEST_EXPONENT = 900  # in units numbers have size about one, and float64 end
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(Recorded):
     """An input at which two functions differ.
 
     Attributes:
@@ -58,13 +58,12 @@ class Witness:
     input: Float[np.ndarray, "d t"]
     first: Float[np.ndarray, "d_l t"]
     second: Float[np.ndarray, "d_l t"]
+    _json = "input outputs"
 
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "input": _listed(self.input),
-            "outputs": [_listed(self.first), _listed(self.second)],
-        }
+    @property
+    def outputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both outputs."""
+        return self.first, self.second
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +114,6 @@ class Comparison(Displayed):
         if self.exact:
             how = f"exact, the floats as they are; {self.tested}"
         return f"{word}: {self.reason} ({how})."
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form; a tolerance beyond all bounds is null."""
-        return {
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "statement": self.statement,
-            "compared": self.compared,
-            "error": _finite(self.error),
-            "tolerance": _finite(self.tolerance),
-            "bound": _finite(self.bound),
-            "witness": None if self.witness is None else self.witness.to_dict(),
-            "transport": None if self.transport is None else self.transport.to_dict(),
-            "tested": self.tested,
-            "inputs": self.inputs,
-            "seed": self.seed,
-            "exact": self.exact,
-        }
 
 
 def same_function(
@@ -317,15 +298,6 @@ def _tested(weights: Weights, inputs: int, seed: int) -> str:
     if not is_homogeneous(weights.architecture):
         kind = "from 1/8 to 16 times the size at which the first layer has scores of size one"
     return f"outputs at {inputs} random inputs, {kind}, seed {seed}"
-
-
-def _listed(array: np.ndarray) -> list[list[float | None]]:
-    """Rows of numbers; what is beyond the range of floats is null."""
-    return [[_finite(float(x)) for x in row] for row in array]
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _at_one_temperature(first: Weights, second: Weights) -> tuple[Weights, Weights]:

@@ -29,6 +29,7 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.numeric import clear_rank, numeric_jacobian, unit_rows
+from neuromanifold.display import Recorded
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.virtual import virtual_weights
 from neuromanifold.networks.weights import Weights, unflatten
@@ -37,7 +38,7 @@ from neuromanifold.symmetry.families import families_of
 
 
 @dataclass(frozen=True, slots=True)
-class FiberDimension:
+class FiberDimension(Recorded):
     """The dimension of a fiber at one of its points.
 
     Attributes:
@@ -56,6 +57,7 @@ class FiberDimension:
     exact_rank: int | None
     generic: int | None
     orbits: dict[str, int]
+    _json = "dimension=value lower upper local_rank exact_rank generic orbits"
 
     @property
     def value(self) -> int | None:
@@ -71,18 +73,6 @@ class FiberDimension:
         if self.exact_rank not in (None, self.local_rank):
             apart = f"; up to rounding: at the floats as they are the rank is {self.exact_rank}"
         return f"dimension {here} (generic fibers: {generic}{apart})"
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "dimension": self.value,
-            "lower": self.lower,
-            "upper": self.upper,
-            "local_rank": self.local_rank,
-            "exact_rank": self.exact_rank,
-            "generic": self.generic,
-            "orbits": dict(self.orbits),
-        }
 
 
 def fiber_dimension(

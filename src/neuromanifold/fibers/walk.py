@@ -48,6 +48,12 @@ class Walk(Displayed):
     deviation: float
     transport: Transport
     seed: int
+    _json = "steps obstruction deviation transport seed"
+
+    @property
+    def steps(self) -> int:
+        """From how many points to the next; the weights go to files of their own."""
+        return max(len(self.points) - 1, 0)
 
     def __str__(self) -> str:
         if self.obstruction is not None:
@@ -56,16 +62,6 @@ class Walk(Displayed):
             f"A path along the fiber in {len(self.points) - 1} steps; outputs along it differ by "
             f"at most {self.deviation:.2g}."
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, without the weights: they go to files of their own."""
-        return {
-            "steps": max(len(self.points) - 1, 0),
-            "obstruction": self.obstruction,
-            "deviation": self.deviation,
-            "transport": self.transport.to_dict(),
-            "seed": self.seed,
-        }
 
 
 def walk(first: Weights, second: Weights, *, steps: int = 16, seed: int = 0) -> Walk:

@@ -85,6 +85,20 @@ class Classification(Displayed):
     distances: Distances
     tolerance: float
     exact: ExactRanks | None
+    _json = (
+        "rank_A=attention.rank rank_V=value.rank critical boundary singular reasons "
+        "differential_rank fiber_points verdict gap distance=distances tolerance"
+    )
+
+    @property
+    def differential_rank(self) -> dict[str, int]:
+        """The ranks of both differentials."""
+        return {"AV": self.pair_differential.rank, "QKV": self.weight_differential.rank}
+
+    @property
+    def gap(self) -> dict[str, float]:
+        """The gaps of both ranks."""
+        return {"A": self.attention.gap, "V": self.value.gap}
 
     @property
     def verdict(self) -> Literal["numerical", "undecided"]:
@@ -125,32 +139,6 @@ class Classification(Displayed):
         rank_one, boundary = self.distances.rank_one, self.distances.boundary
         apart = f"distance {rank_one:.1e} to rank one, {boundary:.1e} to the boundary"
         return f"{gaps}, {apart}, tolerance {self.tolerance:.1e}"
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "rank_A": self.attention.rank,
-            "rank_V": self.value.rank,
-            "critical": self.critical,
-            "boundary": self.boundary,
-            "singular": self.singular,
-            "reasons": list(self.reasons),
-            "differential_rank": {
-                "AV": self.pair_differential.rank,
-                "QKV": self.weight_differential.rank,
-            },
-            "fiber_points": self.fiber_points,
-            "verdict": self.verdict,
-            "gap": {
-                "A": _finite(self.attention.gap),
-                "V": _finite(self.value.gap),
-            },
-            "distance": {
-                "rank_one": self.distances.rank_one,
-                "boundary": self.distances.boundary,
-            },
-            "tolerance": self.tolerance,
-        }
 
 
 def classify(
@@ -195,10 +183,6 @@ def classify(
         tolerance=tolerance,
         exact=None if field is None else exact_ranks(factors, field),
     )
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _rounding(weights: Weights) -> float:

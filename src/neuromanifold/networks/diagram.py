@@ -9,10 +9,10 @@ and the input; in a column those that are read come first, so that the stream is
 import html
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
-from typing import Any
 
+from neuromanifold.display import Recorded
 from neuromanifold.networks.family import Family
 from neuromanifold.networks.space import Space, Tensor
 
@@ -62,16 +62,12 @@ class Movement:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagram:
+class Diagram(Recorded):
     """The spaces, tensors and symmetries of a network, each space with a place to stand."""
 
     spaces: tuple[SpaceNode, ...]
     tensors: tuple[TensorEdge, ...]
     symmetries: tuple[Movement, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return asdict(self)
 
     def svg(self) -> str:
         """The drawing, its parts marked `data-space` and `data-tensor`; empty when too large."""

@@ -72,6 +72,15 @@ class Recovery(Displayed):
     conditions: Mapping[str, float]
     noise: float | None = None
     error_bars: Mapping[str, float] = field(default_factory=dict)
+    _json = (
+        "verdict reason method calls seed fit_error fresh_inputs alternatives=further conditions "
+        "noise error_bars"
+    )
+
+    @property
+    def further(self) -> int:
+        """How many further weights there are."""
+        return len(self.alternatives)
 
     def in_float64(self) -> "Recovery":
         """The answer with its weights rounded to float64, where they were exact rationals."""

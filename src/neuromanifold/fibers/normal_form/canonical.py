@@ -26,6 +26,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.display import Displayed
 from neuromanifold.fibers.deviation import Deviation, deviation
 from neuromanifold.fibers.normal_form.balanced import (
     balanced_factors,
@@ -44,7 +45,7 @@ TIED = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
-class CanonicalForm:
+class CanonicalForm(Displayed):
     """The normal form, and what is special about it.
 
     Attributes:
@@ -59,6 +60,10 @@ class CanonicalForm:
     remarks: tuple[str, ...]
     deviation: Deviation
     gap: float | None
+    _json = (
+        "architecture=weights.architecture remarks verdict "
+        "distance=deviation.distance tolerance=deviation.tolerance gap"
+    )
 
     @property
     def verdict(self) -> Literal["numerical", "undecided"]:
@@ -72,17 +77,6 @@ class CanonicalForm:
         if self.verdict == "undecided":
             return f"Undecided: no sure normal form of weights of {name} ({self.deviation}; {gap})."
         return f"Normal form of weights of {name} ({special}; {self.deviation}; {gap})."
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, without the weights: they go to a file of their own."""
-        return {
-            "architecture": self.weights.architecture.to_dict(),
-            "remarks": list(self.remarks),
-            "verdict": self.verdict,
-            "distance": self.deviation.distance,
-            "tolerance": self.deviation.tolerance,
-            "gap": self.gap,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ class Transport(Displayed):
     residual: float
     tolerance: float
     choices: tuple[str, ...]
+    _json = "found unique residual tolerance condition=element.condition choices"
 
     @property
     def found(self) -> bool:
@@ -91,17 +92,6 @@ class Transport(Displayed):
             f"A symmetry carries the first weights to the second, {kind}, "
             f"with residual {self.residual:.2g} (tolerance {self.tolerance:.2g})."
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, without the matrices: they are in `element`."""
-        return {
-            "found": self.found,
-            "unique": self.unique,
-            "residual": self.residual,
-            "tolerance": self.tolerance,
-            "condition": self.element.condition,
-            "choices": list(self.choices),
-        }
 
 
 def transport(first: Weights, second: Weights, *, unit: float | None = None) -> Transport:
