@@ -13,6 +13,7 @@ import pytest
 import neuromanifold as nm
 from neuromanifold.display import Recorded, as_json
 from neuromanifold.errors import MissingExtraError
+from neuromanifold.fibers.fingerprint import fingerprint
 from neuromanifold.recovery.oracle import network_oracle
 
 NET = nm.Architecture((3, 2), (2,), 3)
@@ -59,6 +60,9 @@ def values():
         nm.same_function(weights, point.points[0]),
         nm.walk(weights, point.points[0], steps=2),
         nm.describe_fiber(weights),
+        nm.canonical_form(weights),
+        nm.count_fiber(nm.Architecture((2, 1), (1,), 2)),
+        fingerprint(weights),
         nm.classify(weights),
         nm.recover(network_oracle(weights), NET),
     ]
