@@ -23,13 +23,8 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
 from neuromanifold.fibers.units import InUnits, in_units, size_exponent
-from neuromanifold.networks.traits import (
-    adds_input,
-    adds_values,
-    attends_to_past,
-    averages_tokens,
-    is_homogeneous,
-)
+from neuromanifold.networks.evaluation import layer_update
+from neuromanifold.networks.traits import adds_input, is_homogeneous
 from neuromanifold.networks.weights import Weights
 
 Inputs = Float[np.ndarray, "n d t"]
@@ -106,7 +101,7 @@ def outputs(scaled: InUnits, inputs: Inputs, seed: int, *, whole: bool = False) 
     """
     generator = np.random.default_rng((seed, 1))
     tensors = [
-        {name: _copies(np.asarray(T), N[name], generator) for name, T in layer.tensors().items()}
+        {name: _copies(T, N[name], generator) for name, T in layer.arrays().items()}
         for layer, N in zip(scaled.weights.layers, scaled.rounding, strict=True)
     ]
     with np.errstate(all="ignore"):
@@ -139,52 +134,26 @@ def output_difference(one: Outputs, other: Outputs) -> OutputDifference:
 
 def _copies(
     T: np.ndarray, N: np.ndarray, generator: np.random.Generator
-) -> Float[np.ndarray, "copies ..."]:
+) -> Float[np.ndarray, "copies 1 ..."]:
     """The tensor, and the tensor after errors of `UNDECIDED_FACTOR` times its rounding."""
     errors = UNDECIDED_FACTOR * N * generator.standard_normal((_COPIES, *T.shape))
-    return np.concatenate([T[None], T + errors])
+    return np.concatenate([T[None], T + errors])[:, None]
 
 
 def _evaluate(
     tensors: Tensors, architecture: Architecture, inputs: Inputs
 ) -> tuple[Float[np.ndarray, "copies n d_l t"], Int[np.ndarray, "copies n"]]:
-    """The network of attention.py for a batch of weights, with the exponents taken out."""
+    """The network for a batch of weights, with the exponents taken out."""
     copies = len(tensors[0]["key"])
     X = np.broadcast_to(inputs, (copies, *inputs.shape))
     exponents = np.zeros(X.shape[:2], dtype=np.int64)
     D = np.zeros_like(X)
     for layer in tensors:
         if adds_input(architecture):
-            D = D + _layer(layer, X + D, architecture)
+            D = D + layer_update(layer, X + D, architecture)
             continue
-        X = _layer(layer, X, architecture)
+        X = layer_update(layer, X, architecture)
         if is_homogeneous(architecture):
             shift = np.frexp(np.abs(X).max(axis=(2, 3)))[1].astype(np.int64)
             X, exponents = np.ldexp(X, -shift[:, :, None, None]), 3 * exponents + shift
     return (D if adds_input(architecture) else X), exponents
-
-
-def _layer(
-    layer: dict[str, np.ndarray], X: Float[np.ndarray, "copies n d t"], architecture: Architecture
-) -> Float[np.ndarray, "copies n d_next t"]:
-    """Σ_h V_h X P_h, with the inner skip Σ_h V_h X (1 + P_h) (def-1, eq-15)."""
-    total = 0.0
-    for h in range(architecture.heads):
-        K, Q, V = (layer[name][:, None, h] for name in ("key", "query", "value"))
-        P = np.swapaxes(K @ X, -1, -2) @ (Q @ X)
-        seen = np.triu(np.ones(P.shape[-2:], dtype=bool))
-        if averages_tokens(architecture):
-            P = P / architecture.temperature
-            if attends_to_past(architecture):
-                P = np.where(seen, P, -np.inf)
-            P = np.exp(P - P.max(axis=-2, keepdims=True))
-            P = P / P.sum(axis=-2, keepdims=True)
-        elif attends_to_past(architecture):
-            P = np.where(seen, P, 0.0)
-        mixed = V @ (X @ P)
-        if adds_values(architecture):
-            mixed = mixed + V @ X
-        if "output" in layer:
-            mixed = layer["output"][:, None, h] @ mixed
-        total = total + mixed
-    return np.asarray(total)

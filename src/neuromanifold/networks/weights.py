@@ -33,6 +33,10 @@ class Layer(eqx.Module):
         named = {"query": self.query, "key": self.key, "value": self.value}
         return named if self.output is None else {**named, "output": self.output}
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The same as arrays of NumPy."""
+        return {name: np.asarray(tensor) for name, tensor in self.tensors().items()}
+
     def attention_matrices(self) -> Shaped[Numeric, "head d d"]:
         """A = Kᵀ Q of every head (eq-3)."""
         return self.key.swapaxes(-1, -2) @ self.query

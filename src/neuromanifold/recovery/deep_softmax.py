@@ -27,13 +27,14 @@ from fractions import Fraction
 
 import flint
 import numpy as np
-from jaxtyping import Float64
 
+from neuromanifold.algebra.balls.arrays import midpoints
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.evaluation import evaluate
 from neuromanifold.recovery.factorise import factorise
 from neuromanifold.recovery.fit import Point
-from neuromanifold.recovery.oracle import PreciseOracle, as_balls, softmax_in_balls
+from neuromanifold.recovery.oracle import PreciseOracle, as_balls
 from neuromanifold.recovery.result import ZERO, Recovery, Refusal, refused, zero_weights
 
 DIGITS = 18
@@ -92,7 +93,7 @@ def recover_deep_softmax(oracle: PreciseOracle, blank: Recovery, max_calls: int)
     peeling = _Peeling(oracle, architecture, max_calls)
     try:
         L, forms, error = _peel_and_check(peeling, blank.seed)
-        found = Point.virtual([_floats(M) for M in forms], _floats(L), architecture)
+        found = Point.virtual([midpoints(M) for M in forms], midpoints(L), architecture)
         errors = [_ROUNDED * float(np.linalg.norm(block)) for block in found.blocks]
         weights = factorise(found, errors) if forms else zero_weights(architecture, np.zeros(1))
     except Refusal as refusal:
@@ -131,13 +132,12 @@ def _check_fresh(
     """The largest relative error on random inputs, to the digits wanted, or a refusal."""
     architecture = peeling.architecture
     d, t = architecture.widths[0], architecture.tokens
-    identity = as_balls(np.eye(d, dtype=int))
-    layers = [(M, identity) for M in forms]
+    layers = [{"query": M[None]} for M in forms]
     worst = 0.0
     for _ in range(_CHECKS):
         X = np.stack([_draw(generator, d) for _ in range(t)], axis=1)
         output = peeling.ask(X, DIGITS + _GUARD)
-        value = L @ softmax_in_balls(layers, as_balls(X), architecture.temperature)
+        value = L @ evaluate(layers, as_balls(X), architecture)
         size = max(float(abs(x).mid()) for x in output.ravel()) if forms else 1.0
         apart = max(float(abs(x).upper()) for x in (value - output).ravel())
         worst = max(worst, apart / size)
@@ -147,11 +147,6 @@ def _check_fresh(
             "the function is none"
         )
     return worst
-
-
-def _floats(balls: np.ndarray) -> Float64[np.ndarray, "*shape"]:
-    middles = [float(ball.mid()) for ball in balls.ravel().tolist()]
-    return np.array(middles).reshape(balls.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +216,7 @@ class _Line:
         def seen(z: np.ndarray) -> float:
             ball = as_balls(z)
             images = [ball[None] @ M @ ball for M in forms] + [L @ ball]
-            return math.prod(float(np.abs(_floats(image)).max()) for image in images)
+            return math.prod(float(np.abs(midpoints(image)).max()) for image in images)
 
         z = max((_draw(generator, d) for _ in range(_CANDIDATES)), key=seen)
         return cls(z, _draw(generator, d))

@@ -5,7 +5,7 @@ A float64 black box is any callable from a (d_0, t) array to a (d_l, t) array. A
 A `PreciseOracle` gives any number of digits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -20,6 +20,7 @@ from neuromanifold.algebra.exact_field import ExactField
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.attention import attention
+from neuromanifold.networks.evaluation import evaluate
 from neuromanifold.networks.weights import Numeric, Weights
 from neuromanifold.recovery.result import Refusal
 
@@ -161,11 +162,11 @@ def network_oracle(weights: Weights) -> Callable[[np.ndarray], np.ndarray]:
     double = jax.tree.map(np.float64, weights)
     compiled = jax.jit(attention)
 
-    def evaluate(X: np.ndarray) -> np.ndarray:
+    def values(X: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
             return np.asarray(compiled(double, jnp.asarray(X)))
 
-    return evaluate
+    return values
 
 
 def oracle_of(
@@ -200,27 +201,19 @@ def precise_network_oracle(weights: Weights) -> PreciseOracle:
             f"unfactored values; got {architecture.name}"
         )
     layers = [
-        (_dyadic(layer.key[0]).T @ _dyadic(layer.query[0]), _dyadic(layer.value[0]))
+        {
+            "query": _dyadic(layer.key[0]).T @ _dyadic(layer.query[0]),
+            "value": _dyadic(layer.value[0]),
+        }
         for layer in weights.layers
     ]
 
-    def evaluate(X: np.ndarray, digits: int) -> np.ndarray:
+    def values(X: np.ndarray, digits: int) -> np.ndarray:
         with flint.ctx.workdps(digits + _GUARD):
-            maps = [(as_balls(A), as_balls(V)) for A, V in layers]
-            return softmax_in_balls(maps, as_balls(X), architecture.temperature)
+            maps = [{name: as_balls(T)[None] for name, T in layer.items()} for layer in layers]
+            return evaluate(maps, as_balls(X), architecture)
 
-    return PreciseOracle(evaluate)
-
-
-def softmax_in_balls(
-    layers: Sequence[tuple[np.ndarray, np.ndarray]], X: np.ndarray, temperature: float
-) -> np.ndarray:
-    """φ(X) of the forms and value maps of all layers, in ball arithmetic (eq-15)."""
-    for A, V in layers:
-        scores = X.T @ A @ X / flint.arb(temperature)
-        powers = np.exp(scores - scores[:1])
-        X = V @ X @ (powers / powers.sum(axis=0))
-    return X
+    return PreciseOracle(values)
 
 
 def as_balls(array: np.ndarray) -> np.ndarray:
@@ -260,12 +253,12 @@ def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOra
         for layer in weights.layers
     ]
 
-    def evaluate(X: np.ndarray) -> np.ndarray:
+    def values(X: np.ndarray) -> np.ndarray:
         for Q, K, V in layers:
             X = field.product(V, X, X.T, K.T, Q, X)
         return X
 
-    return ExactOracle(evaluate, prime)
+    return ExactOracle(values, prime)
 
 
 def is_plain_lightning(architecture: Architecture) -> bool:

@@ -1,0 +1,61 @@
+"""The network of `networks.attention` in NumPy, for numbers of any kind (def-1, eq-15).
+
+Entries may be floats, complex numbers (whose imaginary parts carry derivatives), or objects: balls,
+fractions, whole numbers. Leading axes of weights and inputs are batches. A layer is a dictionary of
+stacks, one matrix a head; what is left out is the identity, so that {"query": A} is a layer of
+forms, and virtual weights are l of those, the last one with "value" L (eq-8).
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Shaped
+
+from neuromanifold.architecture import Architecture
+from neuromanifold.networks.traits import (
+    adds_input,
+    adds_values,
+    attends_to_all,
+    is_linear_in_scores,
+)
+
+Stacks = Mapping[str, Shaped[np.ndarray, "*batch head _ _"]]
+Batch = Shaped[np.ndarray, "*batch d t"]
+
+
+def evaluate(layers: Sequence[Stacks], X: Batch, architecture: Architecture) -> np.ndarray:
+    """φ(X), layer after layer (def-1)."""
+    for layer in layers:
+        update = layer_update(layer, X, architecture)
+        X = X + update if adds_input(architecture) else update
+    return X
+
+
+def layer_update(layer: Stacks, X: Batch, architecture: Architecture) -> np.ndarray:
+    """Σ_h V_h X P_h, with the inner skip Σ_h V_h X (1 + P_h); a residual skip is left out."""
+    X = X[..., None, :, :]
+    keys = layer["key"] @ X if "key" in layer else X
+    P = attention_pattern(keys.swapaxes(-1, -2) @ (layer["query"] @ X), architecture)
+    if adds_values(architecture):
+        P = P + np.eye(P.shape[-1], dtype=int)
+    mixed = X @ P
+    for name in ("value", "output"):
+        mixed = layer[name] @ mixed if name in layer else mixed
+    return mixed.sum(axis=-3)
+
+
+def attention_pattern(scores: np.ndarray, architecture: Architecture) -> np.ndarray:
+    """P from scores (eq-15).
+
+    Exponents are shifted by the largest real part, which has no derivative; those of balls, that
+    need not be comparable and have no largest exponent, by the first, which every token sees.
+    """
+    seen = np.triu(np.ones(scores.shape[-2:], dtype=bool)) | attends_to_all(architecture)
+    if is_linear_in_scores(architecture):
+        return np.where(seen, scores, 0)
+    scores = scores / architecture.temperature
+    shift = scores[..., :1, :]
+    if scores.dtype != object:
+        shift = np.where(seen, scores.real, -np.inf).max(axis=-2, keepdims=True)
+    powers = np.where(seen, np.exp(np.where(seen, scores - shift, 0 * shift)), 0)
+    return powers / powers.sum(axis=-2, keepdims=True)
