@@ -15,8 +15,9 @@ from jaxtyping import Float
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed
 from neuromanifold.errors import HypothesisError
-from neuromanifold.fibers.determined import Determined, FormFacts, determined
+from neuromanifold.fibers.determined import Determined, determined
 from neuromanifold.fibers.facts import Spectrum, WeightFacts, facts_of
+from neuromanifold.fibers.invariants import FormFacts
 from neuromanifold.fibers.size import FiberDimension, fiber_dimension, zero_layer_dimension
 from neuromanifold.fibers.units import in_units
 from neuromanifold.networks.traits import (

@@ -17,8 +17,12 @@ from jaxtyping import Float
 
 from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.display import Recorded
-from neuromanifold.fibers.invariants import Invariant, virtual_invariants
-from neuromanifold.fibers.rationals import ExactInvariant, exact_virtual
+from neuromanifold.fibers.invariants import (
+    ExactInvariant,
+    Invariant,
+    exact_virtual,
+    virtual_invariants,
+)
 from neuromanifold.fibers.units import in_units
 from neuromanifold.networks.traits import has_one_head, has_virtual_weights
 from neuromanifold.networks.weights import Weights

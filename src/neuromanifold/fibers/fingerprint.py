@@ -22,10 +22,10 @@ from jaxtyping import Float
 
 from neuromanifold.display import Displayed
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
-from neuromanifold.fibers.determined import determined
-from neuromanifold.fibers.evidence import is_scale_free, is_zero, weight_facts
-from neuromanifold.fibers.invariants import Invariant, invariants, kind_of
+from neuromanifold.fibers.determined import determined, is_scale_free, is_zero
+from neuromanifold.fibers.invariants import Invariant, invariants, kind_of, weight_facts
 from neuromanifold.fibers.units import in_units
+from neuromanifold.networks.virtual import degrees
 from neuromanifold.networks.weights import Weights
 
 Numbers = Float[np.ndarray, " n"]
@@ -118,8 +118,7 @@ def _sign(one: Invariant, number: int) -> int:
 
 def _rescaled(seen: list[Invariant], signs: list[int]) -> tuple[Numbers, Numbers]:
     """Directions with positive sign, the logarithm of L ∏ M_i^{3^{l-i}}, and its sign (eq-13)."""
-    l = len(seen) - 1
-    weights = [*(3.0 ** (l - i) for i in range(1, l + 1)), 1.0]
+    weights = degrees(len(seen) - 1)
     directions = [
         sign * one.matrix.ravel() / one.size for one, sign in zip(seen, signs, strict=True)
     ]

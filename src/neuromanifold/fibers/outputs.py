@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
-from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
+from neuromanifold.fibers.agreement import UNDECIDED_FACTOR, Agreement
 from neuromanifold.fibers.units import InUnits, in_units, size_exponent
 from neuromanifold.networks.evaluation import layer_update
 from neuromanifold.networks.traits import adds_input, is_homogeneous
@@ -32,6 +32,7 @@ Tensors = list[dict[str, np.ndarray]]
 
 _SIZES = (1.0, 4.0, 0.25, 2.0, 8.0, 0.5, 16.0, 0.125)
 _COPIES = 8
+_FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,14 @@ class OutputDifference:
         tiny = np.finfo(np.float64).tiny
         ratios = np.where(self.differences > 0, self.differences / np.maximum(self.bounds, tiny), 0)
         return int(np.argmax(ratios))
+
+    @property
+    def agreement(self) -> Agreement:
+        """The distance there, relative to the size of the outputs."""
+        at = self.telling
+        size = self.sizes[at] or 1.0
+        tolerance = self.bounds[at] / size / UNDECIDED_FACTOR
+        return Agreement("the outputs", float(self.differences[at] / size), float(tolerance))
 
 
 def random_inputs(architectures: Sequence[Architecture], count: int, seed: int) -> Inputs:
@@ -130,6 +139,17 @@ def output_difference(one: Outputs, other: Outputs) -> OutputDifference:
         np.where(usable, sizes, 0.0),
         np.where(usable, bounds, np.inf),
     )
+
+
+def function_deviation(first: Weights, second: Weights, *, seed: int) -> float:
+    """The largest ‖φ − φ'‖ / ‖φ‖ at a few random inputs, 0 where both are 0 (eq-6).
+
+    For a residual skip both are less the input, which they add unchanged.
+    """
+    X = random_inputs((first.architecture, second.architecture), _FEW, seed)
+    units = common_units(first, second)
+    found = output_difference(*(outputs(scaled, X, seed) for scaled in units))
+    return float((found.differences / np.where(found.sizes > 0, found.sizes, 1.0)).max())
 
 
 def _copies(

@@ -256,10 +256,7 @@ def _measure(
             return worst.name, worst.distance, worst.tolerance
     if verdict == "same" and found is not None:
         return "weights", found.residual, found.tolerance
-    at = compared.telling
-    size = compared.sizes[at] or 1.0
-    error = compared.differences[at] / size
-    return "outputs", float(error), float(compared.bounds[at] / size / UNDECIDED_FACTOR)
+    return "outputs", compared.agreement.distance, compared.agreement.tolerance
 
 
 def _witness(

@@ -15,14 +15,13 @@ import numpy as np
 from neuromanifold.algebra.balls.arrays import balls, midpoints, precision
 from neuromanifold.algebra.modular import FormalElements, over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
-from neuromanifold.fibers.determined import determined, exact_facts, together
+from neuromanifold.fibers.determined import determined, is_scale_free, together
 from neuromanifold.fibers.evidence import (
     FACTOR,
     comparable_invariants,
     equal_invariants,
     exact_pair,
     exactly_equal,
-    is_scale_free,
 )
 from neuromanifold.fibers.outputs import common_units, random_inputs
 from neuromanifold.fibers.same import Comparison, Verdict, Witness
@@ -102,9 +101,7 @@ def _determined_difference(first: Weights, second: Weights) -> tuple[str, str | 
     if not comparable_invariants(architecture, second.architecture):
         return None
     pair = exact_pair(first, second)
-    shared = together(
-        *(determined(architecture, [exact_facts(one) for one in own]) for own in pair)
-    )
+    shared = together(*(determined(architecture, [one.facts for one in own]) for own in pair))
     scale_free = is_scale_free(architecture)
     for one, other in zip(*pair, strict=True):
         if one.name not in shared.seen:

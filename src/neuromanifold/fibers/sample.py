@@ -6,7 +6,7 @@ import numpy as np
 
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
-from neuromanifold.fibers.deviation import function_deviation
+from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.units import in_float64
 from neuromanifold.networks.weights import Weights
 from neuromanifold.symmetry.attention import attention_network, named

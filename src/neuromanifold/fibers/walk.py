@@ -19,8 +19,8 @@ from jaxtyping import Float
 
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
-from neuromanifold.fibers.deviation import function_deviation
 from neuromanifold.fibers.normal_form.factors import numeric_rank
+from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.transport.path import path_to
 from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.units import in_float64

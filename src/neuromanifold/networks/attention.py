@@ -77,11 +77,6 @@ def _values(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head d_next
     return values if layer.output is None else layer.output @ values
 
 
-def _scores(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head t t"]:
-    """Xᵀ A_h X: row j, column i is the weight (K x_j)·(Q x_i) with which i attends to j."""
-    return (layer.key @ X).mT @ (layer.query @ X)
-
-
 def _lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head d_next t"]:
     """V X Xᵀ Kᵀ Q X without the t × t matrix, in time and memory linear in t."""
     summary = (jnp.asarray(layer.value) @ (X @ X.T)) @ layer.key.mT
@@ -119,16 +114,16 @@ def attention_weights(
     layer: Layer, X: Tokens, architecture: Architecture
 ) -> Float[Numeric, "head t t"]:
     """P_h of every head: column i says how much token i attends to each token (def-1, eq-15)."""
-    scores = _scores(layer, jnp.asarray(X))
-    if architecture.attention == "softmax":
-        return normalised(scores, architecture)
-    return jnp.triu(scores) if architecture.mask == "causal" else scores
+    X = jnp.asarray(X)
+    return pattern((layer.key @ X).mT @ (layer.query @ X), architecture)
 
 
-def normalised(
+def pattern(
     scores: Float[Numeric, "*h t t"], architecture: Architecture
-) -> Float[Array, "*h t t"]:
-    """The attention weights of scores: softmax down each column, over j ≤ i if causal (eq-15)."""
+) -> Float[Numeric, "*h t t"]:
+    """P from the scores Xᵀ A X, in which row j, column i says how i attends to j (eq-15)."""
+    if architecture.attention == "lightning":
+        return jnp.triu(scores) if architecture.mask == "causal" else scores
     scores = scores / architecture.temperature if architecture.temperature != 1 else scores
     if architecture.mask == "causal":
         seen = np.triu(np.ones(scores.shape[-2:], dtype=bool))

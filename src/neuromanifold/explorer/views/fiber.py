@@ -33,7 +33,7 @@ def walk(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     else:
         first, second, shown = _drawn(asked, steps)
     _check_size(first.architecture)
-    from neuromanifold.fibers.deviation import function_deviation
+    from neuromanifold.fibers.outputs import function_deviation
     from neuromanifold.fibers.walk import walk as find
 
     report("walking along the fiber")

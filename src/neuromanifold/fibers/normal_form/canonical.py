@@ -16,7 +16,7 @@ A head with A_h = 0 contributes nothing where scaling holds, so its V_h is set t
 All this happens in units (`fibers.units`), in which coordinates between layers have one size. What
 counts as zero there is what rounding leaves of a zero: sums of n products are off by about n units
 of rounding. The result is compared with the weights it came from, invariant by invariant or output
-by output (`fibers.deviation`): the answer carries the distance, and is `undecided` where it is not
+by output (`fibers.evidence`): the answer carries the distance, and is `undecided` where it is not
 explained by rounding, or where rounding explains too much.
 """
 
@@ -27,7 +27,8 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.display import Displayed
-from neuromanifold.fibers.deviation import Deviation, deviation
+from neuromanifold.fibers.agreement import Agreement
+from neuromanifold.fibers.evidence import deviation
 from neuromanifold.fibers.normal_form.balanced import (
     balanced_factors,
     closest_rotation,
@@ -58,7 +59,7 @@ class CanonicalForm(Displayed):
 
     weights: Weights
     remarks: tuple[str, ...]
-    deviation: Deviation
+    deviation: Agreement
     gap: float | None
     _json = (
         "architecture=weights.architecture remarks verdict "
