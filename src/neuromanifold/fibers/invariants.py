@@ -136,7 +136,7 @@ def weight_facts(weights: Weights, found: Sequence[Invariant]) -> list[FormFacts
         facts = [
             replace(
                 fact,
-                zero=True if fact.zero is None and one.zero else fact.zero,
+                zero=True if one.zero else fact.zero,
                 skew=True if fact.skew is None and one.skew else fact.skew,
             )
             for fact, one in zip(facts, exact, strict=True)

@@ -122,8 +122,15 @@ def pattern(
     scores: Float[Numeric, "*h t t"], architecture: Architecture
 ) -> Float[Numeric, "*h t t"]:
     """P from the scores Xᵀ A X, in which row j, column i says how i attends to j (eq-15)."""
-    if architecture.attention == "lightning":
-        return jnp.triu(scores) if architecture.mask == "causal" else scores
+    if architecture.attention == "softmax":
+        return normalised(scores, architecture)
+    return jnp.triu(scores) if architecture.mask == "causal" else scores
+
+
+def normalised(
+    scores: Float[Numeric, "*h t t"], architecture: Architecture
+) -> Float[Array, "*h t t"]:
+    """The attention weights of scores: softmax down each column, over j ≤ i if causal (eq-15)."""
     scores = scores / architecture.temperature if architecture.temperature != 1 else scores
     if architecture.mask == "causal":
         seen = np.triu(np.ones(scores.shape[-2:], dtype=bool))
