@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
+from neuromanifold.algebra.low_rank import balanced_factors
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed
 from neuromanifold.errors import HypothesisError
@@ -31,7 +31,7 @@ from neuromanifold.networks.traits import (
     is_plain,
     trades_scale,
 )
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, scale_output
 from neuromanifold.statements import Facts, get, unmet
 
 Verdict = Literal["exact", "numerical", "undecided"]
@@ -253,23 +253,12 @@ def swapped(weights: Weights) -> Weights:
         )
     scaled = in_units(weights)
     layer = scaled.weights.layers[0]
-    k, q = _rank_one(np.asarray(layer.attention_matrices()[0]))
-    h, v = _rank_one(np.asarray(layer.value_maps()[0]))
+    (k,), (q,), _ = balanced_factors(np.asarray(layer.attention_matrices()[0]), 1)
+    (h,), (v,), _ = balanced_factors(np.asarray(layer.value_maps()[0]), 1)
     tensors = {name: np.zeros(T.shape) for name, T in layer.tensors().items()}
     tensors["key"][0, 0], tensors["query"][0, 0] = v, q
     if layer.output is None:
         tensors["value"][0] = np.outer(h, k)
     else:
         tensors["output"][0, :, 0], tensors["value"][0, 0] = h, k
-    last = "value" if layer.output is None else "output"
-    tensors[last] = np.ldexp(tensors[last], scaled.output)
-    return Weights.from_tensors(weights.architecture, [tensors])
-
-
-def _rank_one(
-    matrix: Float[np.ndarray, "m n"],
-) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " n"]]:
-    """Vectors u and w of equal length with matrix ≈ u wᵀ."""
-    U, S, Wt = np.linalg.svd(matrix)
-    root = np.sqrt(S[0])
-    return root * U[:, 0], root * Wt[0]
+    return scale_output(Weights.from_tensors(weights.architecture, [tensors]), scaled.output)

@@ -38,7 +38,7 @@ from neuromanifold.fibers.outputs import (
 from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.units import InUnits, in_float64, unit_roundoff
 from neuromanifold.networks.traits import adds_input, is_homogeneous
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, replace_layers, scale_output
 
 Verdict = Literal["same", "different", "undecided"]
 
@@ -190,22 +190,12 @@ def _carried(
     W, W_new = (one.weights for one in units)
     exponent = units[1].output - units[0].output
     if W.architecture == W_new.architecture and abs(exponent) < _LARGEST_EXPONENT:
-        W_new = _with_output_scale(W_new, exponent)
+        W_new = scale_output(W_new, exponent)
         for pair in ((W, W_new), (W_new, W)):
             found = transport(*pair, unit=unit)
             if found.found:
                 return found, False
     return None, False
-
-
-def _with_output_scale(weights: Weights, exponent: int) -> Weights:
-    """The weights with their output times a power of two."""
-    layers = [
-        {name: np.asarray(T) for name, T in layer.tensors().items()} for layer in weights.layers
-    ]
-    last = "output" if "output" in layers[-1] else "value"
-    layers[-1][last] = np.ldexp(layers[-1][last], exponent)
-    return Weights.from_tensors(weights.architecture, layers)
 
 
 def _decide(
@@ -303,12 +293,9 @@ def _at_one_temperature(first: Weights, second: Weights) -> tuple[Weights, Weigh
     if one.temperature == other.temperature:
         return first, second
     ratio = one.temperature / other.temperature
-    layers = []
-    for layer in second.layers:
-        tensors = {name: np.asarray(T) for name, T in layer.tensors().items()}
-        dtype = tensors["key"].dtype
-        layers.append(tensors | {"key": (tensors["key"] * ratio).astype(dtype)})
-    return first, Weights.from_tensors(replace(other, temperature=one.temperature), layers)
+    keys = [np.asarray(layer.key) for layer in second.layers]
+    fitted = replace_layers(second, [{"key": (K * ratio).astype(K.dtype)} for K in keys])
+    return first, Weights(fitted.layers, replace(other, temperature=one.temperature))
 
 
 def _face(architecture: Architecture) -> dict[str, object]:

@@ -219,12 +219,7 @@ def _differential_ranks(factors: Factors, tolerance: float) -> tuple[NumericRank
 
     Rescaling them one by one changes no rank, and makes one tolerance fit all columns.
     """
-    units = Factors(
-        factors.query / (_norm(factors.query) or 1.0),
-        factors.key / (_norm(factors.key) or 1.0),
-        factors.value / (_norm(factors.value) or 1.0),
-        None if factors.output is None else factors.output / (_norm(factors.output) or 1.0),
-    )
+    units = factors.each(lambda matrix: matrix / (_norm(matrix) or 1.0))
     # Of the tall matrix only its triangular factor is needed: it has the same singular values.
     of_table = pair_differential(units.attention, units.value_map)
     of_pair = np.asarray(np.linalg.qr(of_table, mode="r"))

@@ -21,7 +21,7 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.geometry.layer import check_layer
 from neuromanifold.geometry.membership import Membership, factor_table, weights_of_pair
 from neuromanifold.geometry.segre import table_norm, table_of
-from neuromanifold.networks.weights import Weights, random_weights, unflatten
+from neuromanifold.networks.weights import Weights, random_weights, replace_layers, unflatten
 from neuromanifold.symmetry.group_element import GroupElement
 
 _ROUNDING = 1e-13  # steps smaller than this, relative to the largest table, are rounding
@@ -133,8 +133,4 @@ def _moved(weights: Weights, escape: Escape, factor: float) -> Weights:
     scaled = GroupElement(weights.architecture, scaling=(np.array([factor]),)).act(weights)
     if escape == "scaling":
         return scaled
-    layer = scaled.layers[0].tensors()
-    shrunk = {**layer, "value": np.asarray(layer["value"]) / factor}
-    return Weights.from_tensors(
-        weights.architecture, [{name: np.asarray(tensor) for name, tensor in shrunk.items()}]
-    )
+    return replace_layers(scaled, [{"value": np.asarray(scaled.layers[0].value) / factor}])

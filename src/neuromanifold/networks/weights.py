@@ -113,6 +113,14 @@ def replace_layers(weights: Weights, layers: list[dict[str, np.ndarray]]) -> Wei
     return Weights(tuple(Layer(**tensors) for tensors in changed), weights.architecture)
 
 
+def scale_output(weights: Weights, exponent: int) -> Weights:
+    """The weights with what writes the output times 2^`exponent`."""
+    *before, last = (layer.arrays() for layer in weights.layers)
+    name = list(last)[-1]
+    scaled = {name: np.ldexp(last[name], exponent)}
+    return replace_layers(weights, [*({} for _ in before), scaled])
+
+
 def unflatten(architecture: Architecture, vector: np.ndarray) -> Weights:
     """The weights whose `flatten` is `vector`."""
     vector = np.asarray(vector)
@@ -158,7 +166,6 @@ def conditioned_weights(
     seed: int,
     *,
     condition: float = 2.0,
-    dtype: type[np.floating] = np.float64,
 ) -> Weights:
     """Weights whose every matrix has singular values spread evenly over [1/√κ, √κ], κ `condition`.
 
@@ -177,7 +184,7 @@ def conditioned_weights(
 
     layers = [
         {
-            name: np.stack([matrix(rows, columns) for _ in range(heads)]).astype(dtype)
+            name: np.stack([matrix(rows, columns) for _ in range(heads)])
             for name, (heads, rows, columns) in shapes.items()
         }
         for shapes in architecture.shapes

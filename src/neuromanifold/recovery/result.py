@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
+import jax
 import numpy as np
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, unflatten
 
 ZERO = "the zero function: all weights with L = 0 give it, whatever their forms"
 
@@ -88,16 +89,7 @@ class Recovery(Displayed):
             return self
         points = [self.weights, *self.alternatives]
         try:
-            rounded = [
-                Weights.from_tensors(
-                    self.architecture,
-                    [
-                        {n: np.asarray(T, dtype=float) for n, T in layer.tensors().items()}
-                        for layer in w.layers
-                    ],
-                )
-                for w in points
-            ]
+            rounded = jax.tree.map(lambda T: np.asarray(T, dtype=float), points)
         except OverflowError:
             raise ArgumentError(
                 "the exact weights are too large for float64; use `recover` in Python"
@@ -139,13 +131,7 @@ def refused(blank: Recovery, refusals: Sequence[Refusal]) -> Recovery:
 
 def zero_weights(architecture: Architecture, like: np.ndarray) -> Weights:
     """All weights 0, of the kind of number that the oracle returned."""
-    return Weights.from_tensors(
-        architecture,
-        [
-            {name: np.full(shape, like.flat[0] * 0) for name, shape in layer.items()}
-            for layer in architecture.shapes
-        ],
-    )
+    return unflatten(architecture, np.full(architecture.parameters, like.flat[0] * 0))
 
 
 def condition_number(matrix: np.ndarray, *, kernel: int = 0) -> float:

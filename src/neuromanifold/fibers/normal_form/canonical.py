@@ -26,6 +26,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.algebra import low_rank
+from neuromanifold.algebra.low_rank import ROUNDED_ZERO
 from neuromanifold.display import Displayed
 from neuromanifold.fibers.agreement import Agreement
 from neuromanifold.fibers.evidence import deviation
@@ -34,7 +36,7 @@ from neuromanifold.fibers.normal_form.balanced import (
     closest_rotation,
     closest_to_frame,
 )
-from neuromanifold.fibers.normal_form.factors import ROUNDED_ZERO, numeric_rank
+from neuromanifold.fibers.normal_form.factors import numeric_rank
 from neuromanifold.fibers.units import in_float64, in_units
 from neuromanifold.networks.traits import adds_input, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
@@ -191,19 +193,10 @@ def _factored(heads: _Heads, layer: Layer, i: int, remarks: list[str]) -> dict[s
     if layer.output is None:
         return tensors | {"value": heads.V}
     v = layer.output.shape[2]
-    values = [balanced_factors(*_split(V, v)) for V in heads.V]
+    values = [balanced_factors(*low_rank.balanced_factors(V, v)[:2]) for V in heads.V]
     for h, factors in enumerate(values):
         remarks += factors.remarks(f"layer {i} head {h} value-output")
     return tensors | {
         "output": np.stack([factors.left.T for factors in values]),
         "value": np.stack([factors.right for factors in values]),
     }
-
-
-def _split(V: Float[np.ndarray, "d_next d"], v: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors Oᵀ (v × d') and V (v × d) with O V = V, from its singular value decomposition."""
-    U, S, Wt = np.linalg.svd(V, full_matrices=False)
-    rank = min(v, len(S))
-    left, right = np.zeros((v, V.shape[0])), np.zeros((v, V.shape[1]))
-    left[:rank], right[:rank] = (U[:, :rank] * S[:rank]).T, Wt[:rank]
-    return left, right
