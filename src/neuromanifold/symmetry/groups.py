@@ -6,6 +6,9 @@
     Monomial(n, …)               scalings, signs, permutations, and these together
     WithTranslations(G)          points moved by G and by a vector: affine maps, translations
 
+(positive scalings: ReLU neurons; scalings: gated ones, a norm's gain; signs: odd activations;
+permutations: heads, neurons; translations of `Monomial(n)`: a bias that the network does not see).
+
 Each is a value with a name, a dimension, random elements and generators; the generators are
 matrices of entries 0, 1 and −1, the same over the reals and over every prime field.
 """
@@ -42,10 +45,6 @@ class GL(Group):
         """Random orthogonal factors around singular values between √κ and 1/√κ."""
         return random_invertible(self.size, generator, condition)
 
-    def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
-        """G on the space, g^{-T} on its dual."""
-        return _dual_power(self, linear, exponent)
-
     def generators(self) -> Generators:
         """The matrices E_pq."""
         return np.eye(self.size**2).reshape(-1, self.size, self.size)
@@ -69,10 +68,6 @@ class Orthogonal(Group):
     def dimension(self) -> int:
         """N (n−1)/2."""
         return self.size * (self.size - 1) // 2
-
-    def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
-        """G on the space, g^{-T} on its dual."""
-        return _dual_power(self, linear, exponent)
 
     def generators(self) -> Generators:
         """The matrices E_pq − E_qp, p < q."""
@@ -139,10 +134,6 @@ class RotationCommutant(Group):
     def dimension(self) -> int:
         """Two numbers for each plane, and the entries of the matrix on the rest."""
         return self.rotated + (self.size - self.rotated) ** 2
-
-    def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
-        """G on the space, g^{-T} on its dual."""
-        return _dual_power(self, linear, exponent)
 
     def generators(self) -> Generators:
         """For each plane the identity and the quarter turn; E_pq on the rest."""
@@ -259,47 +250,6 @@ class WithTranslations(Group):
     def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
         """That of the linear group."""
         return self.linear.power(linear, exponent)
-
-
-def _dual_power(group: Group, linear: np.ndarray, exponent: int) -> np.ndarray:
-    if exponent == 1:
-        return linear
-    if exponent == -1:
-        return np.linalg.inv(linear).mT
-    raise DiagramError(
-        f"{group.name} acts on a space and on its dual only; got an axis of power {exponent}: "
-        "powers belong to groups of scalings"
-    )
-
-
-def Affine(size: int) -> WithTranslations:
-    """All invertible affine maps: values of a head with biases."""
-    return WithTranslations(GL(size))
-
-
-def Translations(size: int) -> WithTranslations:
-    """Translations alone: a bias that the network does not see."""
-    return WithTranslations(Monomial(size))
-
-
-def Scalings(size: int) -> Monomial:
-    """Factors that are not zero: the neurons of a gated MLP, a norm's gain."""
-    return Monomial(size, "nonzero")
-
-
-def PositiveScalings(size: int) -> Monomial:
-    """Positive factors: ReLU neurons."""
-    return Monomial(size, "positive")
-
-
-def Signs(size: int) -> Monomial:
-    """Factors 1 and −1: odd activations."""
-    return Monomial(size, "sign")
-
-
-def Permutations(size: int) -> Monomial:
-    """Exchanges of coordinates: heads, neurons."""
-    return Monomial(size, permute=True)
 
 
 def random_orthogonal(size: int, generator: np.random.Generator) -> Float[np.ndarray, "size size"]:
