@@ -14,7 +14,7 @@ from math import prod
 
 from neuromanifold.display import Recorded
 from neuromanifold.networks.family import Family
-from neuromanifold.networks.space import Space, Tensor
+from neuromanifold.networks.space import Space, Tensor, ledger_lines
 
 LARGEST = 60
 """Spaces up to which a drawing can be read."""
@@ -164,17 +164,9 @@ def _oriented(edge: TensorEdge, columns: Mapping[str, int]) -> TensorEdge:
 def _movements(
     spaces: Sequence[Space], tensors: Sequence[Tensor], families: Sequence[Family]
 ) -> tuple[Movement, ...]:
-    lines: dict[str, list[Space]] = {}
-    for space in spaces:
-        if space.group is not None:
-            lines.setdefault(space.family or space.name, []).append(space)
     changes = [
-        Movement(
-            line,
-            tuple(space.name for space in changed),
-            moved_by(changed, tensors),
-        )
-        for line, changed in lines.items()
+        Movement(line, tuple(space.name for space in changed), moved_by(changed, tensors))
+        for line, changed in ledger_lines(spaces).items()
     ]
     others = [
         Movement(family.name, (), tuple(t.name for t in tensors if family.moves(t.name)))
