@@ -29,13 +29,6 @@ from neuromanifold.certificates.exact import certify
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.section import Entries, Head, Section, known_points, section
-from neuromanifold.networks.traits import (
-    adds_input,
-    adds_values,
-    attends_to_all,
-    averages_tokens,
-    is_homogeneous,
-)
 from neuromanifold.statements import Facts, applies, get
 
 Verdict = Literal["exact", "probable", "infinite", "lower bound"]
@@ -161,7 +154,7 @@ def count_fiber(
 def _theorem(architecture: Architecture) -> str | None:
     """The theorem by which generic fibers are those that `known_points` counts."""
     facts = Facts.of(architecture)
-    if attends_to_all(architecture) and applies(get("softmax-residual"), facts):
+    if architecture.attends_to_all and applies(get("softmax-residual"), facts):
         return "softmax-residual"
     return next((id_ for id_ in _THEOREMS if applies(get(id_), facts)), None)
 
@@ -189,9 +182,9 @@ def _zeros(chart: Section, prime: int, seed: int, least: int, monomials: int) ->
 
 def _orders(architecture: Architecture) -> list[int | None]:
     """The orders in ε to look at; None where the function is homogeneous."""
-    if is_homogeneous(architecture):
+    if architecture.is_homogeneous:
         return [None]
-    last = 2 * _ORDERS if averages_tokens(architecture) else 3**architecture.depth + 1
+    last = 2 * _ORDERS if architecture.averages_tokens else 3**architecture.depth + 1
     return [*range(1, last, 2)]
 
 
@@ -237,11 +230,11 @@ Series = list[Entries]
 
 def _layer(architecture: Architecture, heads: list[Head], X: Series, p: int) -> Series:
     """One layer (eq-2, eq-15), X a power series."""
-    total: Series = X if adds_input(architecture) else [x[:0] for x in X]
+    total: Series = X if architecture.adds_input else [x[:0] for x in X]
     for A, V in heads:
         P = _weights(architecture, A, X, p)
         out = _product(X, P)
-        if adds_values(architecture):
+        if architecture.adds_values:
             out = [x + y for x, y in zip(X, out, strict=True)]
         out = [V @ y for y in out]
         total = out if not len(total[0]) else [x + y for x, y in zip(total, out, strict=True)]
@@ -260,9 +253,9 @@ def _weights(architecture: Architecture, A: Entries, X: Series, p: int) -> Serie
     scores = _product([x.T for x in X], [A @ x for x in X])
     t = architecture.tokens
     seen = np.ones((t, t), dtype=object)
-    if not attends_to_all(architecture):
+    if not architecture.attends_to_all:
         seen = np.triu(np.ones((t, t), dtype=int)).astype(object)
-    if not averages_tokens(architecture):
+    if not architecture.averages_tokens:
         return [S * seen for S in scores]
     exponential = [scores[0] + seen]  # scores begin at order two
     for k in range(1, len(X)):

@@ -15,14 +15,6 @@ from dataclasses import dataclass
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.fibers.invariants import FormFacts, kind_of
-from neuromanifold.networks.traits import (
-    adds_nothing,
-    adds_values,
-    attends_to_all,
-    averages_tokens,
-    is_homogeneous,
-    is_plain,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +38,12 @@ def determined(architecture: Architecture, facts: Sequence[FormFacts]) -> Determ
     *forms, linear = facts
     if kind_of(architecture) == "table of products":
         return Determined(names, frozenset(), "prop-a.5")
-    if averages_tokens(architecture):
+    if architecture.averages_tokens:
         return _softmax(architecture, forms, linear)
     if linear.zero or any(form.zero for form in forms):
         return Determined(frozenset(), names, "thm-3.2")
     applies = (
-        is_plain(architecture)
+        architecture.is_plain
         and architecture.tokens >= 3
         and linear.zero is False
         and all(form.rank_two for form in forms)
@@ -72,14 +64,14 @@ def _softmax(architecture: Architecture, forms: list[FormFacts], linear: FormFac
         return Determined(only_linear, frozenset(), None)
     if architecture.depth == 1:
         return Determined(all_forms | only_linear, frozenset(), "thm-3.9")
-    if is_plain(architecture):
+    if architecture.is_plain:
         return _until_collapse(architecture, forms, only_linear)
-    alone = adds_nothing(architecture) or attends_to_all(architecture)
+    alone = architecture.adds_nothing or architecture.attends_to_all
     every = architecture.tokens >= 3 or (
-        adds_nothing(architecture) and all(form.skew is False for form in forms[:-1])
+        architecture.adds_nothing and all(form.skew is False for form in forms[:-1])
     )
     seen = all_forms | only_linear if alone and every else only_linear
-    kind = "softmax-inner-fibers" if adds_values(architecture) else "softmax-causal-fibers"
+    kind = "softmax-inner-fibers" if architecture.adds_values else "softmax-causal-fibers"
     return Determined(seen, frozenset(), kind)
 
 
@@ -117,11 +109,11 @@ def is_zero(architecture: Architecture, facts: Sequence[FormFacts]) -> bool:
     """
     if kind_of(architecture) == "table of products":
         return all(fact.zero for fact in facts)
-    if is_homogeneous(architecture):
+    if architecture.is_homogeneous:
         return any(fact.zero for fact in facts)
     return bool(facts[-1].zero)
 
 
 def is_scale_free(architecture: Architecture) -> bool:
     """Whether virtual weights count up to rescaling only (eq-13)."""
-    return kind_of(architecture) == "virtual weights" and is_homogeneous(architecture)
+    return kind_of(architecture) == "virtual weights" and architecture.is_homogeneous

@@ -26,13 +26,6 @@ from neuromanifold.fibers.invariants import (
 )
 from neuromanifold.fibers.outputs import common_units, output_difference, outputs, random_inputs
 from neuromanifold.fibers.units import InUnits
-from neuromanifold.networks.traits import (
-    adds_alike,
-    adds_input,
-    attends_to_all,
-    has_one_head,
-    is_linear_in_scores,
-)
 from neuromanifold.networks.weights import Weights
 
 FACTOR = "the size"
@@ -81,7 +74,7 @@ class Evidence:
 def comparable_invariants(first: Architecture, second: Architecture) -> bool:
     """Whether both networks have invariants, and those of one kind."""
     kind = kind_of(first)
-    alike = adds_alike(first, second) and (kind, first.depth) == (kind_of(second), second.depth)
+    alike = first.adds_alike(second) and (kind, first.depth) == (kind_of(second), second.depth)
     return kind is not None and alike
 
 
@@ -200,8 +193,8 @@ def equal_reason(first: Weights, second: Weights, shared: Determined) -> Reason:
 
 
 def _zero_reason(architecture: Architecture) -> Reason:
-    statement = "thm-3.2" if is_linear_in_scores(architecture) else "thm-3.9"
-    if adds_input(architecture):
+    statement = "thm-3.2" if architecture.is_linear_in_scores else "thm-3.9"
+    if architecture.adds_input:
         return Reason(statement, "both networks leave their input as it is")
     return Reason(statement, "both functions are zero")
 
@@ -252,7 +245,7 @@ def _symmetric_parts(
     After a layer whose form has rank one all tokens are parallel; one token is parallel to itself.
     """
     architecture = first.architecture
-    if not (is_scale_free(architecture) and attends_to_all(architecture)):
+    if not (is_scale_free(architecture) and architecture.attends_to_all):
         return None
     start = 0
     if architecture.tokens > 1:
@@ -281,7 +274,7 @@ def _symmetric(one: Invariant) -> Invariant:
 def _table_reason(first: Weights, second: Weights) -> Reason:
     """Why tables agree: mixed heads, swapped factors of rank one, or a rescaled pair (A, V)."""
     architecture = first.architecture
-    if not (has_one_head(architecture) and has_one_head(second.architecture)):
+    if not (architecture.has_one_head and second.architecture.has_one_head):
         return Reason("head-mixing", "the heads mix: their sums of products agree")
     pairs = []
     for weights in (first, second):

@@ -23,7 +23,6 @@ from neuromanifold.fibers.invariants import (
     virtual_invariants,
 )
 from neuromanifold.fibers.units import in_units
-from neuromanifold.networks.traits import has_one_head, has_virtual_weights
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts
 
@@ -112,7 +111,7 @@ def facts_of(weights: Weights) -> WeightFacts:
     """The facts of weights (eq-8); for several heads those of the architecture alone."""
     architecture = weights.architecture
     facts, spectra = Facts.of(architecture), []
-    if not has_one_head(architecture):
+    if not architecture.has_one_head:
         return WeightFacts(facts, ())
     for i, layer in enumerate(weights.layers):  # (A, V): virtual weights of the layer by itself
         pair = _twice(Weights((layer,), architecture.layer(i)))
@@ -125,7 +124,7 @@ def facts_of(weights: Weights) -> WeightFacts:
         attention_ranks=tuple(A.rank for A in spectra[::2]),
         value_map_ranks=tuple(V.rank for V in spectra[1::2]),
     )
-    if not has_virtual_weights(architecture):
+    if not architecture.has_virtual_weights:
         return WeightFacts(facts, tuple(spectra))
     found = _twice(weights)
     *forms, linear = (spectrum(*one) for one in found)

@@ -28,12 +28,6 @@ from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.architecture import Architecture
 from neuromanifold.fibers.units import InUnits
 from neuromanifold.networks.exact_virtual import exact_forms, exact_layers, exact_value_map
-from neuromanifold.networks.traits import (
-    adds_values,
-    has_one_head,
-    has_virtual_weights,
-    is_linear_in_scores,
-)
 from neuromanifold.networks.weights import Weights
 
 Matrix = Float[np.ndarray, "_ _"]
@@ -146,11 +140,11 @@ def weight_facts(weights: Weights, found: Sequence[Invariant]) -> list[FormFacts
 
 def kind_of(architecture: Architecture) -> Kind | None:
     """Which invariants a network has; None for several heads or a residual skip in depth."""
-    if architecture.depth == 1 and is_linear_in_scores(architecture):
+    if architecture.depth == 1 and architecture.is_linear_in_scores:
         return "table of products"
-    if has_virtual_weights(architecture):
+    if architecture.has_virtual_weights:
         return "virtual weights"
-    if architecture.depth == 1 and has_one_head(architecture):
+    if architecture.depth == 1 and architecture.has_one_head:
         return "virtual weights"
     return None
 
@@ -261,7 +255,7 @@ def _tables(scaled: InUnits) -> tuple[Invariant, ...]:
     table = sum(table.transpose(order) for order in orders) / len(orders)
     exponent = scaled.output - scaled.input
     found = (Invariant("T", np.asarray(table), float(np.sqrt(square)), exponent),)
-    if adds_values(architecture):
+    if architecture.adds_values:
         found += (Invariant("V", np.asarray(total), float(np.sqrt(square_V)), exponent),)
     return found
 
@@ -314,4 +308,4 @@ def _exact_tables(weights: Weights, layer: dict[str, list[Dyadic]]) -> tuple[Exa
     for one, V in zip(tables[1:], total[1:], strict=True):
         table, values = table + one, values + V
     found = (ExactInvariant("T", table),)
-    return (*found, ExactInvariant("V", values)) if adds_values(weights.architecture) else found
+    return (*found, ExactInvariant("V", values)) if weights.architecture.adds_values else found

@@ -24,7 +24,6 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR, Agreement
 from neuromanifold.fibers.units import InUnits, in_units, size_exponent
 from neuromanifold.networks.evaluation import layer_update
-from neuromanifold.networks.traits import adds_input, is_homogeneous
 from neuromanifold.networks.weights import Weights
 
 Inputs = Float[np.ndarray, "n d t"]
@@ -86,14 +85,14 @@ def random_inputs(architectures: Sequence[Architecture], count: int, seed: int) 
         raise ArgumentError(f"at least one input is needed; got {count}")
     d, t = architectures[0].widths[0], architectures[0].tokens
     X = np.random.default_rng(seed).standard_normal((count, d, t)) / np.sqrt(d)
-    if all(map(is_homogeneous, architectures)):
+    if all(one.is_homogeneous for one in architectures):
         return X
     return X * np.resize(_SIZES, count)[:, None, None]
 
 
 def common_units(first: Weights, second: Weights) -> tuple[InUnits, InUnits]:
     """Both weights in units, with one unit for the inputs of both."""
-    if is_homogeneous(first.architecture) and is_homogeneous(second.architecture):
+    if first.architecture.is_homogeneous and second.architecture.is_homogeneous:
         return in_units(first), in_units(second)
     s = -max(size_exponent(first), size_exponent(second)) // 2
     return in_units(first, s), in_units(second, s)
@@ -119,7 +118,7 @@ def outputs(scaled: InUnits, inputs: Inputs, seed: int, *, whole: bool = False) 
         values = np.ldexp(values, (exponents - top)[:, :, None, None])
         moved = np.linalg.norm(values[1:] - values[0], axis=(2, 3))
         noise = np.sqrt(np.mean(moved * moved, axis=0))
-    added = inputs if whole and adds_input(scaled.weights.architecture) else 0.0
+    added = inputs if whole and scaled.weights.architecture.adds_input else 0.0
     return Outputs(values[0] + added, noise, top + scaled.output)
 
 
@@ -169,11 +168,11 @@ def _evaluate(
     exponents = np.zeros(X.shape[:2], dtype=np.int64)
     D = np.zeros_like(X)
     for layer in tensors:
-        if adds_input(architecture):
+        if architecture.adds_input:
             D = D + layer_update(layer, X + D, architecture)
             continue
         X = layer_update(layer, X, architecture)
-        if is_homogeneous(architecture):
+        if architecture.is_homogeneous:
             shift = np.frexp(np.abs(X).max(axis=(2, 3)))[1].astype(np.int64)
             X, exponents = np.ldexp(X, -shift[:, :, None, None]), 3 * exponents + shift
-    return (D if adds_input(architecture) else X), exponents
+    return (D if architecture.adds_input else X), exponents

@@ -37,7 +37,6 @@ from neuromanifold.fibers.outputs import (
 )
 from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.units import InUnits, in_float64, unit_roundoff
-from neuromanifold.networks.traits import adds_input, is_homogeneous
 from neuromanifold.networks.weights import Weights, replace_layers, scale_output
 
 Verdict = Literal["same", "different", "undecided"]
@@ -141,7 +140,7 @@ def same_function(
         return compare_exactly(first, second, inputs=inputs, seed=seed)
     units = common_units(first, second)
     X = random_inputs((first.architecture, second.architecture), inputs, seed)
-    whole = adds_input(first.architecture) != adds_input(second.architecture)
+    whole = first.architecture.adds_input != second.architecture.adds_input
     at = [outputs(scaled, X, seed, whole=whole) for scaled in units]
     compared = output_difference(*at)
     evidence = gather(first, second, units)
@@ -264,7 +263,7 @@ def _witness(
     floats. A residual skip adds the input that was left out.
     """
     exponents = [int(part.exponents[number]) for part in at]
-    if all(is_homogeneous(w.architecture) for w in pair):
+    if all(w.architecture.is_homogeneous for w in pair):
         degree = 3 ** pair[0].architecture.depth
         s = -round(max(exponents) / degree)
         exponents = [exponent + s * degree for exponent in exponents]
@@ -275,14 +274,14 @@ def _witness(
             for part, exponent in zip(at, exponents, strict=True)
         ]
     for k, w in enumerate(pair):
-        if adds_input(w.architecture) and not whole:
+        if w.architecture.adds_input and not whole:
             shown[k] = shown[k] + X
     return Witness(X, *shown)
 
 
 def _tested(weights: Weights, inputs: int, seed: int) -> str:
     kind = "of one size"
-    if not is_homogeneous(weights.architecture):
+    if not weights.architecture.is_homogeneous:
         kind = "from 1/8 to 16 times the size at which the first layer has scores of size one"
     return f"outputs at {inputs} random inputs, {kind}, seed {seed}"
 

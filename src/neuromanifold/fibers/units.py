@@ -21,11 +21,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuromanifold.errors import WeightsError
-from neuromanifold.networks.traits import (
-    adds_input,
-    is_linear_in_scores,
-    trades_scale,
-)
 from neuromanifold.networks.weights import Weights
 
 _NOTHING = -(10**6)
@@ -73,7 +68,7 @@ def unit_roundoff(*weights: Weights) -> float:
 def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
     """The weights in the units of the module's docstring, with s = `input_exponent`."""
     architecture = weights.architecture
-    residual = adds_input(architecture)
+    residual = architecture.adds_input
     c = np.full(architecture.widths[0], input_exponent, dtype=np.int64)
     output = input_exponent if residual else 0
     layers: list[dict[str, np.ndarray]] = []
@@ -84,7 +79,7 @@ def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
         tensors = layer.arrays()
         shifts = _score_shifts(tensors["key"], tensors["query"], c)
         free = np.zeros(architecture.heads, dtype=np.int64)
-        if trades_scale(architecture):
+        if architecture.trades_scale:
             free = _size_of_forms(tensors, shifts)
             shifts["key"] = shifts["key"] - (free // 2)[:, None, None]
             shifts["query"] = shifts["query"] - (free - free // 2)[:, None, None]
@@ -124,7 +119,7 @@ def size_exponent(weights: Weights) -> int:
     none = np.zeros(tensors["key"].shape[2], dtype=np.int64)
     shifts = _score_shifts(tensors["key"], tensors["query"], none)
     sizes = _size_of_forms(tensors, shifts)
-    if is_linear_in_scores(weights.architecture) and adds_input(weights.architecture):
+    if weights.architecture.is_linear_in_scores and weights.architecture.adds_input:
         for name in ("value", "output"):
             if name in tensors:
                 tops = _exponents(tensors[name]).max(axis=(1, 2))

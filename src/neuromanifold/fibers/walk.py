@@ -24,7 +24,6 @@ from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.transport.path import path_to
 from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.units import in_float64
-from neuromanifold.networks.traits import adds_input
 from neuromanifold.networks.weights import Weights, replace_layers
 
 _READ = ("query", "key", "value")
@@ -146,7 +145,7 @@ def _unseen_projectors(weights: Weights) -> list[Float[np.ndarray, "d d"] | None
     projectors: list[np.ndarray | None] = [None]
     R = np.eye(weights.architecture.widths[0])
     for layer in weights.layers[:-1]:
-        if adds_input(weights.architecture):
+        if weights.architecture.adds_input:
             projectors.append(None)
             continue
         U, S, _ = np.linalg.svd(np.hstack(list(np.asarray(layer.value_maps()) @ R)))

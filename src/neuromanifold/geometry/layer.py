@@ -9,7 +9,6 @@ from jaxtyping import Float64
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import HypothesisError, NotCoveredError
-from neuromanifold.networks.traits import has_one_head, is_linear_in_scores, is_plain
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts, get, unmet
 
@@ -21,8 +20,8 @@ def check_layer(architecture: Architecture, statement: str) -> None:
     failures = unmet(get(statement), Facts.of(architecture))
     if not failures:
         return
-    one = is_linear_in_scores(architecture) and is_plain(architecture)
-    one = one and architecture.depth == 1 and has_one_head(architecture)
+    one = architecture.is_linear_in_scores and architecture.is_plain
+    one = one and architecture.depth == 1 and architecture.has_one_head
     wanted = ", ".join(hypothesis.text for hypothesis in get(statement).hypotheses)
     error = HypothesisError if one else NotCoveredError
     raise error(

@@ -12,12 +12,6 @@ import numpy as np
 from jaxtyping import Shaped
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.networks.traits import (
-    adds_input,
-    adds_values,
-    attends_to_all,
-    is_linear_in_scores,
-)
 
 Stacks = Mapping[str, Shaped[np.ndarray, "*batch head _ _"]]
 Batch = Shaped[np.ndarray, "*batch d t"]
@@ -27,7 +21,7 @@ def evaluate(layers: Sequence[Stacks], X: Batch, architecture: Architecture) -> 
     """φ(X), layer after layer (def-1)."""
     for layer in layers:
         update = layer_update(layer, X, architecture)
-        X = X + update if adds_input(architecture) else update
+        X = X + update if architecture.adds_input else update
     return X
 
 
@@ -36,7 +30,7 @@ def layer_update(layer: Stacks, X: Batch, architecture: Architecture) -> np.ndar
     X = X[..., None, :, :]
     keys = layer["key"] @ X if "key" in layer else X
     P = attention_pattern(keys.swapaxes(-1, -2) @ (layer["query"] @ X), architecture)
-    if adds_values(architecture):
+    if architecture.adds_values:
         P = P + np.eye(P.shape[-1], dtype=int)
     mixed = X @ P
     for name in ("value", "output"):
@@ -50,8 +44,8 @@ def attention_pattern(scores: np.ndarray, architecture: Architecture) -> np.ndar
     Exponents are shifted by the largest real part, which has no derivative; those of balls, that
     need not be comparable and have no largest exponent, by the first, which every token sees.
     """
-    seen = np.triu(np.ones(scores.shape[-2:], dtype=bool)) | attends_to_all(architecture)
-    if is_linear_in_scores(architecture):
+    seen = np.triu(np.ones(scores.shape[-2:], dtype=bool)) | architecture.attends_to_all
+    if architecture.is_linear_in_scores:
         return np.where(seen, scores, 0)
     scores = scores / architecture.temperature
     shift = scores[..., :1, :]

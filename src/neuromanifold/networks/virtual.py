@@ -21,7 +21,6 @@ from jaxtyping import Array, Float
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.attention import Tokens, pattern
-from neuromanifold.networks.traits import has_virtual_weights, is_homogeneous, is_plain
 from neuromanifold.networks.weights import Numeric, Weights
 
 Form = Float[Numeric, "d0 d0"]
@@ -44,7 +43,7 @@ class VirtualWeights(eqx.Module):
 def virtual_weights(weights: Weights) -> VirtualWeights:
     """The virtual weights of `weights` (eq-8), for every depth and width."""
     architecture = weights.architecture
-    if not has_virtual_weights(architecture):
+    if not architecture.has_virtual_weights:
         raise NotCoveredError(
             f"virtual weights exist for one head without a residual skip; got {architecture.name}"
         )
@@ -155,7 +154,7 @@ def rescale_virtual(virtual: VirtualWeights, factors: tuple[float, ...]) -> Virt
 
 
 def _check_plain_lightning(architecture: Architecture, *, mask_allowed: bool = False) -> None:
-    if not (is_homogeneous(architecture) and (mask_allowed or is_plain(architecture))):
+    if not (architecture.is_homogeneous and (mask_allowed or architecture.is_plain)):
         raise NotCoveredError(
             "this formula is for lightning networks without skip"
             f"{'' if mask_allowed else ' and mask'}; got {architecture.name}: "

@@ -21,12 +21,6 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.evaluation import evaluate
-from neuromanifold.networks.traits import (
-    averages_tokens,
-    has_one_head,
-    is_linear_in_scores,
-    is_plain,
-)
 from neuromanifold.networks.weights import Numeric, Weights
 from neuromanifold.recovery.result import Refusal
 
@@ -186,8 +180,8 @@ def oracle_of(
 
     From depth 3 on that is an exact one for plain lightning and a precise one for plain softmax.
     """
-    if weights.architecture.depth > 2 and is_single(weights.architecture):
-        exact = is_linear_in_scores(weights.architecture)
+    if weights.architecture.depth > 2 and weights.architecture.is_single:
+        exact = weights.architecture.is_linear_in_scores
         return exact_network_oracle(weights) if exact else precise_network_oracle(weights)
     function = network_oracle(weights)
     if noise is None:
@@ -205,7 +199,7 @@ def oracle_of(
 def precise_network_oracle(weights: Weights) -> PreciseOracle:
     """The black box of a softmax network in ball arithmetic, to any number of digits (eq-15)."""
     architecture = weights.architecture
-    if not (averages_tokens(architecture) and is_single(architecture)):
+    if not (architecture.averages_tokens and architecture.is_single):
         raise NotCoveredError(
             "precise black boxes are made of softmax networks with one head, no skip, no mask and "
             f"unfactored values; got {architecture.name}"
@@ -252,7 +246,7 @@ def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOra
 
     Entries may be integers, `Fraction`s or floats; a float stands for its exact dyadic value.
     """
-    if not (is_linear_in_scores(weights.architecture) and is_single(weights.architecture)):
+    if not (weights.architecture.is_linear_in_scores and weights.architecture.is_single):
         raise NotCoveredError(
             "exact black boxes are made of lightning networks with one head, no skip, no mask and "
             f"unfactored values; got {weights.architecture.name}"
@@ -269,12 +263,6 @@ def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOra
         return X
 
     return ExactOracle(values, prime)
-
-
-def is_single(architecture: Architecture) -> bool:
-    """Whether a layer is one head and nothing else: no skip, no mask, unfactored values."""
-    one_map = has_one_head(architecture) and architecture.value_ranks is None
-    return is_plain(architecture) and one_map
 
 
 def _read_floats(output: np.ndarray, *, narrow: bool) -> np.ndarray:

@@ -25,7 +25,6 @@ from neuromanifold.recovery.oracle import (
     PreciseOracle,
     black_box,
     exact_network_oracle,
-    is_single,
 )
 from neuromanifold.recovery.result import ZERO, Recovery, Refusal, refused, zero_weights
 from neuromanifold.recovery.search import search
@@ -123,7 +122,7 @@ def _check_plain(
 ) -> None:
     """Raise unless this is a plain network of the kind that such an oracle is for."""
     deep = depth is not None and architecture.depth > depth
-    if architecture.attention != attention or deep or not is_single(architecture):
+    if architecture.attention != attention or deep or not architecture.is_single:
         reach = "of any depth" if depth is None else f"of depth 1 to {depth}"
         raise NotCoveredError(
             f"recovery from {oracle} oracle covers {attention} {reach} with one head and no skip, "

@@ -21,13 +21,6 @@ from neuromanifold.networks.family import Family
 from neuromanifold.networks.network import Network, Structure, function_network
 from neuromanifold.networks.readout import check_readout, read_out
 from neuromanifold.networks.space import Axis, Space, Tensor
-from neuromanifold.networks.traits import (
-    adds_input,
-    adds_values,
-    has_one_head,
-    is_linear_in_scores,
-    trades_scale,
-)
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
 from neuromanifold.symmetry.groups import GL
 from neuromanifold.symmetry.head_mixing import HeadMixing
@@ -90,7 +83,7 @@ def _up_to_a_constant(network: Network) -> Any:
 def _axes(architecture: Architecture) -> dict[str, tuple[Axis, ...]]:
     """The axes of every tensor."""
     last = architecture.depth
-    fixed = adds_input(architecture)
+    fixed = architecture.adds_input
     widths = [
         Space(f"width {i}", d)
         if fixed or i in (0, last)
@@ -122,18 +115,18 @@ def _families(architecture: Architecture, readout: Readout) -> tuple[Family, ...
     """The symmetries that are no change of basis, in the order in which a ledger counts them."""
     depth, heads = architecture.depth, architecture.heads
     found: list[Family] = []
-    if trades_scale(architecture):
+    if architecture.trades_scale:
         found.append(Scaling(depth, heads))
-    if not has_one_head(architecture):
-        if is_linear_in_scores(architecture):
-            found.append(HeadMixing(architecture, adds_values(architecture)))
+    if not architecture.has_one_head:
+        if architecture.is_linear_in_scores:
+            found.append(HeadMixing(architecture, architecture.adds_values))
         found.append(HeadPermutation(depth, heads))
     if readout != "logits":
         name, shape = list(architecture.shapes[-1].items())[-1]
         written = f"layers.{depth - 1}.{name}"
         found.append(OutputShift(written, shape))
         # With one output coordinate the shift is all of it, and nothing is left to be scaled.
-        if readout == "decisions" and shape[1] > 1 and not adds_input(architecture):
+        if readout == "decisions" and shape[1] > 1 and not architecture.adds_input:
             found.append(OutputScaling(written, heads))
     return tuple(found)
 

@@ -153,12 +153,11 @@ def _matrices(point: "Weights", seed: int) -> Iterator[tuple[tuple[str, str], "n
 
     from neuromanifold.certificates.input_scale import scaled_inputs
     from neuromanifold.networks.attention import attention_layer, attention_weights
-    from neuromanifold.networks.traits import has_one_head
 
     architecture = point.architecture
     shape = (1, architecture.widths[0], architecture.tokens)
     X = scaled_inputs(point, np.random.default_rng(seed).standard_normal(shape))[0]
-    several = not has_one_head(architecture)
+    several = not architecture.has_one_head
     with jax.enable_x64(True):
         for i, layer in enumerate(point.layers):
             named = {

@@ -38,7 +38,6 @@ from neuromanifold.fibers.normal_form.balanced import (
 )
 from neuromanifold.fibers.normal_form.factors import numeric_rank
 from neuromanifold.fibers.units import in_float64, in_units
-from neuromanifold.networks.traits import adds_input, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
 
 Stack = Float[np.ndarray, "head _ _"]
@@ -110,13 +109,13 @@ def canonical_form(weights: Weights) -> CanonicalForm:
             np.asarray(layer.query) @ coordinates,
             np.asarray(layer.value_maps()) @ coordinates,
         )
-        if trades_scale(architecture):
+        if architecture.trades_scale:
             heads = _scaled(heads, i, remarks)
         heads = _ordered(heads, i, remarks)
         V = heads.V
-        if i + 1 < architecture.depth and not adds_input(architecture):
+        if i + 1 < architecture.depth and not architecture.adds_input:
             V, coordinates = _output_coordinates(heads.V, i, remarks, gaps)
-        elif not adds_input(architecture):
+        elif not architecture.adds_input:
             V = np.ldexp(V, scaled.output)
         layers.append(_factored(_Heads(heads.K, heads.Q, V), layer, i, remarks))
     form = Weights.from_tensors(architecture, layers)

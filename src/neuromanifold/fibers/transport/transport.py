@@ -36,7 +36,6 @@ from neuromanifold.fibers.transport.refine import refine
 from neuromanifold.fibers.transport.wide import Alignment, complete_interfaces
 from neuromanifold.fibers.units import in_float64, unit_roundoff
 from neuromanifold.networks.family import Element
-from neuromanifold.networks.traits import adds_input, adds_values, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
 from neuromanifold.symmetry.attention import named
 from neuromanifold.symmetry.group_element import GroupElement, parts_of
@@ -144,7 +143,7 @@ def _mixed_heads(W: Weights, W_new: Weights) -> tuple[GroupElement, tuple[str, .
     What is mixed must have the products that g asks for: keys that are singular do not allow it.
     """
     architecture = W.architecture
-    mixing = HeadMixing(architecture, adds_values(architecture))
+    mixing = HeadMixing(architecture, architecture.adds_values)
     B = B_new = np.eye(architecture.widths[0])
     C: np.ndarray | None = None
     found: list[np.ndarray] = []
@@ -202,7 +201,7 @@ def _align(W: Weights, W_new: Weights) -> list[Alignment]:
 
 def _is_pinned(architecture: Architecture, i: int) -> bool:
     """Whether nothing may change the coordinates behind layer i."""
-    return i == architecture.depth - 1 or adds_input(architecture)
+    return i == architecture.depth - 1 or architecture.adds_input
 
 
 def _image(V: np.ndarray, V_new: np.ndarray) -> tuple[Reach, Reach, np.ndarray | None]:
@@ -233,7 +232,7 @@ def _heads(
     architecture: Architecture,
 ) -> tuple[Int[np.ndarray, " head"], Float[np.ndarray, " head"]]:
     """σ and λ of one layer from the forms in shared coordinates, and the values where shared."""
-    scaled = trades_scale(architecture)
+    scaled = architecture.trades_scale
     M, M_new = forms
     V, V_new = values if values is not None else (None, None)
     order = match_heads(M, M_new, V, V_new, scaled=scaled)

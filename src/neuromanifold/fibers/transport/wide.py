@@ -21,7 +21,6 @@ from scipy.optimize import least_squares
 from neuromanifold.errors import NotCoveredError
 from neuromanifold.fibers.normal_form.factors import RANK_TOLERANCE, match_factors, numeric_rank
 from neuromanifold.networks.family import Element
-from neuromanifold.networks.traits import adds_input
 from neuromanifold.networks.weights import Layer, Weights
 
 Matrix = Float[np.ndarray, "_ _"]
@@ -59,7 +58,7 @@ def complete_interfaces(
 ) -> tuple[Element, tuple[str, ...]]:
     """All C_i, those that are not determined chosen, and a note on each choice (lemma-3.5)."""
     architecture = W.architecture
-    if adds_input(architecture) or architecture.depth == 1:
+    if architecture.adds_input or architecture.depth == 1:
         return (), ()
     known: Known = {("C", 0, 0): np.eye(architecture.widths[0])}
     known["C", architecture.depth, 0] = np.eye(architecture.widths[-1])
