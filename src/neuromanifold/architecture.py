@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import Any, Literal, get_args
 
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArchitectureError
 
 Attention = Literal["lightning", "softmax"]
@@ -25,7 +25,7 @@ LARGEST_SIZE = 10**12
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture(Displayed):
+class Architecture(Displayed, Recorded):
     """A deep attention network without its weights (def-1, def-2, eq-15).
 
     Layer i (1-based) maps width `widths[i-1]` to `widths[i]` with query/key rank `ranks[i-1]`.

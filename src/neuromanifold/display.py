@@ -35,7 +35,7 @@ class Recorded:
         return {key: as_json(attrgetter(path or key)(self)) for key, _, path in pairs}
 
 
-class Displayed(Recorded):
+class Displayed:
     """A result that a notebook shows as its sentence and a table of its numbers.
 
     Where a result has `_parts()`, the names and sizes of the parts of a whole, they are the table,
@@ -51,7 +51,8 @@ class Displayed(Recorded):
             return entries
         if parts := _asked(self, "_parts"):
             return [{"what": name, "dimension": size} for name, size in parts]
-        return [{key: value for key, value in self.to_dict().items() if _is_plain(value)}]
+        values = _asked(self, "to_dict") or {}
+        return [{key: value for key, value in values.items() if _is_plain(value)}]
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

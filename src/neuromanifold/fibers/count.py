@@ -26,7 +26,7 @@ from neuromanifold.algebra.quotient import Zeros, ring, zeros
 from neuromanifold.algebra.rank import rank
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.section import Entries, Head, Section, known_points, section
 from neuromanifold.statements import Facts, applies, get
@@ -56,7 +56,7 @@ _THEOREMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class FiberCount(Displayed):
+class FiberCount(Displayed, Recorded):
     """The number of weights modulo changes of basis and rescalings with one generic function.
 
     Attributes:

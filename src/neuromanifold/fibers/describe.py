@@ -13,7 +13,7 @@ import numpy as np
 
 from neuromanifold.algebra.low_rank import balanced_factors
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import HypothesisError
 from neuromanifold.fibers.determined import Determined, determined
 from neuromanifold.fibers.facts import Spectrum, WeightFacts, facts_of
@@ -27,7 +27,7 @@ Verdict = Literal["exact", "numerical", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
-class FiberDescription(Displayed):
+class FiberDescription(Displayed, Recorded):
     """What is known about the fiber at given weights.
 
     Attributes:

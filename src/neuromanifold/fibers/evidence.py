@@ -164,11 +164,12 @@ def _rescale_each_other(factors: Sequence[Fraction]) -> bool:
     the only real cube root of P_i/λ_i, if that is rational.
     """
     *rescalings, rho = factors
-    product: Fraction | None = 1 / rho
+    product = 1 / rho
     for factor in reversed(rescalings[1:]):
-        product = _cube_root(product / factor)
-        if product is None:
+        root = _cube_root(product / factor)
+        if root is None:
             return False
+        product = root
     return product == rescalings[0]
 
 

@@ -110,7 +110,8 @@ class WeightFacts:
 def facts_of(weights: Weights) -> WeightFacts:
     """The facts of weights (eq-8); for several heads those of the architecture alone."""
     architecture = weights.architecture
-    facts, spectra = Facts.of(architecture), []
+    facts = Facts.of(architecture)
+    spectra: list[Spectrum] = []
     if not architecture.has_one_head:
         return WeightFacts(facts, ())
     for i, layer in enumerate(weights.layers):  # (A, V): virtual weights of the layer by itself

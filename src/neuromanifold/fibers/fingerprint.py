@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
 from neuromanifold.fibers.determined import determined, is_scale_free, is_zero
 from neuromanifold.fibers.invariants import Invariant, invariants, kind_of, weight_facts
@@ -38,7 +38,7 @@ _COMPUTED = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint(Displayed):
+class Fingerprint(Displayed, Recorded):
     """Numbers that all weights of one function share, and a short hash of them.
 
     Attributes:

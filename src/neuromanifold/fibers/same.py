@@ -66,7 +66,7 @@ class Witness(Recorded):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Displayed):
+class Comparison(Displayed, Recorded):
     """Whether two weights have the same function, and how that is known.
 
     Attributes:

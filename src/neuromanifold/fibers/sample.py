@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.units import in_float64
@@ -15,7 +15,7 @@ from neuromanifold.symmetry.group_element import GroupElement
 
 
 @dataclass(frozen=True, slots=True)
-class FiberSample(Displayed):
+class FiberSample(Displayed, Recorded):
     """Random weights with the function of given weights.
 
     Attributes:

@@ -15,6 +15,7 @@ its own dtype, and as much again for the arithmetic here in float64.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -53,7 +54,7 @@ def in_float64(weights: Weights) -> Weights:
             raise WeightsError(
                 f"weights must be finite; {name} has entries that are NaN or infinite: mend them"
             )
-    return jax.tree.map(lambda T: np.asarray(T, dtype=np.float64), weights)
+    return jax.tree.map(partial(np.asarray, dtype=np.float64), weights)
 
 
 def unit_roundoff(*weights: Weights) -> float:

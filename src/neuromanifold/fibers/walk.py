@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.normal_form.factors import numeric_rank
 from neuromanifold.fibers.outputs import function_deviation
@@ -30,7 +30,7 @@ _READ = ("query", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Walk(Displayed):
+class Walk(Displayed, Recorded):
     """A path along a fiber, or why there is none.
 
     Attributes:

@@ -18,7 +18,7 @@ import numpy as np
 from neuromanifold.algebra.low_rank import NumericRank, numeric_rank
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.geometry.differential import (
     ExactRanks,
@@ -50,7 +50,7 @@ class Distances:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classification(Displayed):
+class Classification(Displayed, Recorded):
     """What kind of point given weights are, with the numbers it was decided by.
 
     Attributes:

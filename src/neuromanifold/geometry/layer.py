@@ -49,8 +49,8 @@ class Factors:
     @classmethod
     def of(cls, weights: Weights) -> "Factors":
         """The matrices of the only head of the only layer, in float64."""
-        arrays = weights.layers[0].arrays()
-        return cls(**{"output": None} | {name: np.float64(T[0]) for name, T in arrays.items()})
+        layer = {n: T[0].astype(np.float64) for n, T in weights.layers[0].arrays().items()}
+        return cls(layer["query"], layer["key"], layer["value"], layer.get("output"))
 
     def each(self, function: Callable[[Matrix], Matrix]) -> "Factors":
         """The images of all matrices."""

@@ -56,14 +56,9 @@ class Group(ABC):
     def dimension(self) -> int:
         """The dimension of the group."""
 
+    @abstractmethod
     def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
-        """How an element's linear part acts on an axis: g on the space, g^{-T} on its dual."""
-        if exponent not in (1, -1):
-            raise DiagramError(
-                f"{self.name} acts on a space and on its dual only; got an axis of power "
-                f"{exponent}: powers belong to groups of scalings"
-            )
-        return linear if exponent == 1 else np.linalg.inv(linear).mT
+        """How an element's linear part acts on an axis of this power: 1 the space, −1 its dual."""
 
     def identity(self) -> Matrix:
         """The neutral element."""

@@ -4,13 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 import jax
 import numpy as np
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.weights import Weights, unflatten
 
@@ -35,7 +36,7 @@ class Undecided(Refusal):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recovery(Displayed):
+class Recovery(Displayed, Recorded):
     """Weights recovered from a black box, with the evidence.
 
     Attributes:
@@ -89,7 +90,7 @@ class Recovery(Displayed):
             return self
         points = [self.weights, *self.alternatives]
         try:
-            rounded = jax.tree.map(lambda T: np.asarray(T, dtype=float), points)
+            rounded = jax.tree.map(partial(np.asarray, dtype=float), points)
         except OverflowError:
             raise ArgumentError(
                 "the exact weights are too large for float64; use `recover` in Python"

@@ -27,8 +27,21 @@ Pairing = Literal["neighbours", "halves"]
 Scale = Literal["none", "sign", "positive", "nonzero"]
 
 
+class MatrixGroup(Group):
+    """A group of matrices that act on a space and on its dual, and on no other power."""
+
+    def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
+        """G on the space, g^{-T} on its dual."""
+        if exponent not in (1, -1):
+            raise DiagramError(
+                f"{self.name} acts on a space and on its dual only; got an axis of power "
+                f"{exponent}: powers belong to groups of scalings"
+            )
+        return linear if exponent == 1 else np.linalg.inv(linear).mT
+
+
 @dataclass(frozen=True)
-class GL(Group):
+class GL(MatrixGroup):
     """The general linear group GL_n: keys, values, widths between plain layers (lemma-3.1)."""
 
     @property
@@ -51,7 +64,7 @@ class GL(Group):
 
 
 @dataclass(frozen=True)
-class Orthogonal(Group):
+class Orthogonal(MatrixGroup):
     """The orthogonal group O_n: a stream that is read through norms of length alone."""
 
     @property
@@ -79,7 +92,7 @@ class Orthogonal(Group):
 
 
 @dataclass(frozen=True)
-class RotationCommutant(Group):
+class RotationCommutant(MatrixGroup):
     """What commutes with the rotations of rotary positions (gauge-rope).
 
     The first `rotated` coordinates are planes that turn with different frequencies: a matrix that

@@ -28,7 +28,7 @@ from jaxtyping import Float
 
 from neuromanifold.algebra import low_rank
 from neuromanifold.algebra.low_rank import ROUNDED_ZERO
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.fibers.agreement import Agreement
 from neuromanifold.fibers.evidence import deviation
 from neuromanifold.fibers.normal_form.balanced import (
@@ -47,7 +47,7 @@ TIED = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
-class CanonicalForm(Displayed):
+class CanonicalForm(Displayed, Recorded):
     """The normal form, and what is special about it.
 
     Attributes:

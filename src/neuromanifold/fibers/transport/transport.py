@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.normal_form.factors import match_factors, numeric_rank
 from neuromanifold.fibers.transport.matching import match_heads, scale_factor
@@ -52,7 +52,7 @@ LARGEST_TOLERANCE = 2.0**-16
 
 
 @dataclass(frozen=True, slots=True)
-class Transport(Displayed):
+class Transport(Displayed, Recorded):
     """A group element, and how well it carries the first weights to the second.
 
     Attributes:
