@@ -23,10 +23,8 @@ from neuromanifold.networks.readout import check_readout, read_out
 from neuromanifold.networks.space import Axis, Space, Tensor
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
 from neuromanifold.symmetry.groups import GL
-from neuromanifold.symmetry.head_mixing import HeadMixing
-from neuromanifold.symmetry.head_permutation import HeadPermutation
+from neuromanifold.symmetry.heads import HeadMixing, HeadPermutation, Scaling
 from neuromanifold.symmetry.readouts import CONSTANT, OutputScaling, OutputShift
-from neuromanifold.symmetry.scaling import Scaling
 
 
 @lru_cache(maxsize=64)

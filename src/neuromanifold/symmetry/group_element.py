@@ -31,7 +31,7 @@ from neuromanifold.networks.family import Element, Family
 from neuromanifold.networks.weights import Weights
 from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.families import families_of
-from neuromanifold.symmetry.head_mixing import HeadMixing
+from neuromanifold.symmetry.heads import HeadMixing
 
 PARTS = ("head_mixing", "head_permutation", "inter_layer", "scaling", "value_output", "key_query")
 """The families in the order in which they act."""

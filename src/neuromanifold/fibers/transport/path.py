@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from neuromanifold.errors import ArgumentError
 from neuromanifold.symmetry.group_element import GroupElement
-from neuromanifold.symmetry.head_mixing import ones_first
+from neuromanifold.symmetry.heads import ones_first
 
 Square = Float[np.ndarray, "n n"]
 

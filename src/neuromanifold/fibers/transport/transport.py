@@ -39,7 +39,7 @@ from neuromanifold.networks.family import Element
 from neuromanifold.networks.weights import Layer, Weights
 from neuromanifold.symmetry.attention import named
 from neuromanifold.symmetry.group_element import GroupElement, parts_of
-from neuromanifold.symmetry.head_mixing import HeadMixing
+from neuromanifold.symmetry.heads import HeadMixing
 
 Reach = Float[np.ndarray, "d r"]
 
