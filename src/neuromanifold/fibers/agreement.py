@@ -113,13 +113,13 @@ def _directions(one: Invariant, other: Invariant) -> Agreement:
 def _factor(
     first: Sequence[Invariant], second: Sequence[Invariant], found: Sequence[Agreement]
 ) -> Agreement:
-    """|ρ ∏ λ_i^{3^{l-i}} − 1|: logarithms add up with their weights, and so do their errors."""
-    weights = degrees(len(first) - 1)
+    """|ρ ∏ λ_i^{3^{l-i}} − 1|: logarithms add up with their powers, and so do their errors."""
+    powers = degrees(len(first) - 1)
     logarithm, sign = 0.0, 1.0
-    for weight, one, other in zip(weights, first, second, strict=True):
+    for power, one, other in zip(powers, first, second, strict=True):
         binary = log(2.0) * (other.exponent - one.exponent)
-        logarithm += weight * (log(other.size / one.size) + binary)
+        logarithm += power * (log(other.size / one.size) + binary)
         sign *= float(np.copysign(1.0, np.vdot(one.matrix, other.matrix)))
-    tolerance = sum(weight * part.tolerance for weight, part in zip(weights, found, strict=True))
+    tolerance = sum(power * part.tolerance for power, part in zip(powers, found, strict=True))
     distance = 2.0 if sign < 0 else min(1.0, abs(exp(min(abs(logarithm), 50.0)) - 1))
     return Agreement("the size", float(distance), float(tolerance))

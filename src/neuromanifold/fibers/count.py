@@ -232,7 +232,7 @@ def _layer(architecture: Architecture, heads: list[Head], X: Series, p: int) -> 
     """One layer (eq-2, eq-15), X a power series."""
     total: Series = X if architecture.adds_input else [x[:0] for x in X]
     for A, V in heads:
-        P = _weights(architecture, A, X, p)
+        P = _pattern(architecture, A, X, p)
         out = _product(X, P)
         if architecture.adds_values:
             out = [x + y for x, y in zip(X, out, strict=True)]
@@ -248,7 +248,7 @@ def _product(left: Series, right: Series) -> Series:
     ]
 
 
-def _weights(architecture: Architecture, A: Entries, X: Series, p: int) -> Series:
+def _pattern(architecture: Architecture, A: Entries, X: Series, p: int) -> Series:
     """Scores, or e^S over its column sums: k E_k = Σ_m m S_m E_{k-m}, and E = P Z."""
     scores = _product([x.T for x in X], [A @ x for x in X])
     t = architecture.tokens
@@ -263,8 +263,8 @@ def _weights(architecture: Architecture, A: Entries, X: Series, p: int) -> Serie
         exponential.append(sum(terms, scores[0]) * pow(k, -1, p) * seen)
     sums = [E.sum(axis=0) for E in exponential]
     inverse = np.array([pow(int(n), -1, p) for n in seen.sum(axis=0)], dtype=object)
-    weights: Series = []
+    pattern: Series = []
     for k, E in enumerate(exponential):
-        earlier = (weights[k - m] * sums[m] for m in range(1, k + 1))
-        weights.append((E - sum(earlier, scores[0])) * inverse)
-    return weights
+        earlier = (pattern[k - m] * sums[m] for m in range(1, k + 1))
+        pattern.append((E - sum(earlier, scores[0])) * inverse)
+    return pattern

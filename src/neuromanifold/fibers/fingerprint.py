@@ -118,12 +118,12 @@ def _sign(one: Invariant, number: int) -> int:
 
 def _rescaled(seen: list[Invariant], signs: list[int]) -> tuple[Numbers, Numbers]:
     """Directions with positive sign, the logarithm of L ∏ M_i^{3^{l-i}}, and its sign (eq-13)."""
-    weights = degrees(len(seen) - 1)
+    powers = degrees(len(seen) - 1)
     directions = [
         sign * one.matrix.ravel() / one.size for one, sign in zip(seen, signs, strict=True)
     ]
-    logarithm = sum(w * _logarithm(one) for w, one in zip(weights, seen, strict=True))
-    slack = sum(w * _bound(one) for w, one in zip(weights, seen, strict=True))
+    logarithm = sum(w * _logarithm(one) for w, one in zip(powers, seen, strict=True))
+    slack = sum(w * _bound(one) for w, one in zip(powers, seen, strict=True))
     bounds = [np.full(one.matrix.size, _bound(one)) for one in seen]
     whole = [logarithm, float(np.prod(signs))]
     return (

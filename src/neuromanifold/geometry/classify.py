@@ -160,7 +160,7 @@ def classify(
     if tolerance is None:
         tolerance = _rounding(weights)
     scales = _scales(factors)
-    A, V = factors.attention / scales[0], factors.value_map / scales[1]
+    A, V = factors.form / scales[0], factors.value_map / scales[1]
     attention, value = numeric_rank(A, tolerance), numeric_rank(V, tolerance)
     parallel = _sine(A, V) if attention.rank == value.rank == 1 else None
     of_pair, of_weights = _differential_ranks(factors, tolerance)
@@ -221,7 +221,7 @@ def _differential_ranks(factors: Factors, tolerance: float) -> tuple[NumericRank
     """
     units = factors.each(lambda matrix: matrix / (_norm(matrix) or 1.0))
     # Of the tall matrix only its triangular factor is needed: it has the same singular values.
-    of_table = pair_differential(units.attention, units.value_map)
+    of_table = pair_differential(units.form, units.value_map)
     of_pair = np.asarray(np.linalg.qr(of_table, mode="r"))
     of_weights = of_pair @ factor_differential(units)
     return _relative_rank(of_pair, tolerance), _relative_rank(of_weights, tolerance)

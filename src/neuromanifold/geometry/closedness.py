@@ -98,7 +98,7 @@ def limit_of_functions(sequence: Sequence[Weights], *, tolerance: float = 1e-9) 
     table = tables[-1] if norm > 2 * remainder else np.zeros_like(tables[-1])
     relative = max(tolerance, remainder / norm) if table.any() else tolerance
     membership = factor_table(table, architecture.ranks[0], tolerance=relative)
-    A, V = membership.attention, membership.value
+    A, V = membership.form, membership.value
     found = None if A is None or V is None else weights_of_pair(A, V, architecture)
     return FunctionLimit(
         weight_norms=np.array([np.linalg.norm(weights.flatten()) for weights in sequence]),

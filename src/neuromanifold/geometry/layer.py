@@ -62,7 +62,7 @@ class Factors:
         return self.each(field.from_floats)
 
     @property
-    def attention(self) -> Matrix:
+    def form(self) -> Matrix:
         """A = Kᵀ Q in floats (eq-3)."""
         return self.key.T @ self.query
 

@@ -62,7 +62,7 @@ def attention_layer(
     elif architecture.attention == "lightning" and X.shape[1] > CHUNK:
         mixed = _causal_lightning(layer, X)
     else:
-        mixed = _values(layer, X) @ attention_weights(layer, X, architecture)
+        mixed = _values(layer, X) @ attention_pattern(layer, X, architecture)
     output = mixed.sum(axis=0)
     if architecture.skip == "residual":
         return X + output
@@ -110,7 +110,7 @@ def _causal_lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "h
     return jnp.moveaxis(outputs, 0, 2).reshape(heads, d_next, chunks * CHUNK)[:, :, :t]
 
 
-def attention_weights(
+def attention_pattern(
     layer: Layer, X: Tokens, architecture: Architecture
 ) -> Float[Numeric, "head t t"]:
     """P_h of every head: column i says how much token i attends to each token (def-1, eq-15)."""

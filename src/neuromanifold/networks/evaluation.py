@@ -29,7 +29,7 @@ def layer_update(layer: Stacks, X: Batch, architecture: Architecture) -> np.ndar
     """Σ_h V_h X P_h, with the inner skip Σ_h V_h X (1 + P_h); a residual skip is left out."""
     X = X[..., None, :, :]
     keys = layer["key"] @ X if "key" in layer else X
-    P = attention_pattern(keys.swapaxes(-1, -2) @ (layer["query"] @ X), architecture)
+    P = pattern(keys.swapaxes(-1, -2) @ (layer["query"] @ X), architecture)
     if architecture.adds_values:
         P = P + np.eye(P.shape[-1], dtype=int)
     mixed = X @ P
@@ -38,7 +38,7 @@ def layer_update(layer: Stacks, X: Batch, architecture: Architecture) -> np.ndar
     return mixed.sum(axis=-3)
 
 
-def attention_pattern(scores: np.ndarray, architecture: Architecture) -> np.ndarray:
+def pattern(scores: np.ndarray, architecture: Architecture) -> np.ndarray:
     """P from scores (eq-15).
 
     Exponents are shifted by the largest real part, which has no derivative; those of balls, that

@@ -152,7 +152,7 @@ def _matrices(point: "Weights", seed: int) -> Iterator[tuple[tuple[str, str], "n
     import numpy as np
 
     from neuromanifold.certificates.input_scale import scaled_inputs
-    from neuromanifold.networks.attention import attention_layer, attention_weights
+    from neuromanifold.networks.attention import attention_layer, attention_pattern
 
     architecture = point.architecture
     shape = (1, architecture.widths[0], architecture.tokens)
@@ -163,7 +163,7 @@ def _matrices(point: "Weights", seed: int) -> Iterator[tuple[tuple[str, str], "n
             named = {
                 **{("weight", name): tensor for name, tensor in layer.tensors().items()},
                 ("product", "A = KᵀQ"): layer.attention_matrices(),
-                ("pattern", "attention pattern"): attention_weights(layer, X, architecture),
+                ("pattern", "attention pattern"): attention_pattern(layer, X, architecture),
             }
             for (kind, name), tensor in named.items():
                 for h, matrix in enumerate(np.asarray(tensor)):
