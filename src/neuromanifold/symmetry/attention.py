@@ -9,7 +9,8 @@ fixes those of all widths; the inner skip does not, since there X passes through
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.formula.bounds import proved_bounds
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.family import Family
-from neuromanifold.networks.network import Network, Structure, function_network
+from neuromanifold.networks.network import Network, function_network
 from neuromanifold.networks.readout import check_readout, read_out
 from neuromanifold.networks.space import Axis, Space, Tensor
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
@@ -36,46 +37,35 @@ def attention_network(architecture: Architecture, readout: Readout = "logits") -
     """
     check_readout(readout)
     weights = unflatten(architecture, np.zeros(architecture.parameters))
+    bounds = proved_bounds(architecture, readout)
     plain = function_network(
         lambda w, X: read_out(attention(w, X), readout),
         weights,
         np.zeros((architecture.widths[0], architecture.tokens)),
         spaces=_axes(architecture),
-    )
-    bounds = proved_bounds(architecture, readout)
-    apply, tensors = plain.apply, plain.tensors
-    if readout == "decisions":
-        tensors = (*tensors, Tensor(CONSTANT, ()))
-        apply = _up_to_a_constant(plain)
-    return Network(
-        tensors,
-        apply,
-        plain.sample,
-        _families(architecture, readout),
-        bounds[0] if bounds else None,
+        families=_families(architecture, readout),
+        bound=bounds[0] if bounds else None,
         name=architecture.name,
         is_built_in=True,
-        constants=(CONSTANT,) if readout == "decisions" else (),
         architecture=architecture,
         readout=readout,
-        structure=_structure(plain),
-        initial=lambda seed: named(random_weights(architecture, seed)),
+        initial=partial(_initial, architecture),
     )
+    return plain if readout != "decisions" else _up_to_a_constant(plain)
 
 
-def _structure(network: Network) -> Structure:
-    if network.structure is None:
-        raise TypeError("a function's network has a structure")
-    return network.structure
+def _initial(architecture: Architecture, seed: int) -> dict[str, np.ndarray]:
+    return named(random_weights(architecture, seed))
 
 
-def _up_to_a_constant(network: Network) -> Any:
-    """μ f_W as a function of the weights with μ among them."""
+def _up_to_a_constant(network: Network) -> Network:
+    """The network of μ f_W, with μ among the tensors."""
 
     def apply(named: Mapping[str, Any], X: Any) -> Any:
         return named[CONSTANT] * network.apply(named, X)
 
-    return apply
+    tensors = (*network.tensors, Tensor(CONSTANT, ()))
+    return replace(network, tensors=tensors, apply=apply, constants=(CONSTANT,))
 
 
 def _axes(architecture: Architecture) -> dict[str, tuple[Axis, ...]]:
