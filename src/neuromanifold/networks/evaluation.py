@@ -1,9 +1,9 @@
 """The network of `networks.attention` in NumPy, for numbers of any kind (def-1, eq-15).
 
 Entries may be floats, complex numbers (whose imaginary parts carry derivatives), or objects: balls,
-fractions, whole numbers. Leading axes of weights and inputs are batches. A layer is a dictionary of
-stacks, one matrix a head; what is left out is the identity, so that {"query": A} is a layer of
-forms, and virtual weights are l of those, the last one with "value" L (eq-8).
+fractions, whole numbers. Leading axes of weights and inputs are batches, and are broadcast. A layer
+is a dictionary of stacks, one matrix a head; what is left out is the identity, so {"query": A} is a
+layer of forms, and virtual weights are l of those, the last one with "value" L (eq-8).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,8 @@ from jaxtyping import Shaped
 
 from neuromanifold.architecture import Architecture
 
-Stacks = Mapping[str, Shaped[np.ndarray, "*batch head _ _"]]
-Batch = Shaped[np.ndarray, "*batch d t"]
+Stacks = Mapping[str, Shaped[np.ndarray, "*weights head _ _"]]
+Batch = Shaped[np.ndarray, "*inputs d t"]
 
 
 def evaluate(layers: Sequence[Stacks], X: Batch, architecture: Architecture) -> np.ndarray:
