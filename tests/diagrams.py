@@ -12,7 +12,7 @@ import numpy as np
 
 import neuromanifold as nm
 from architectures import ARCHITECTURES
-from neuromanifold.symmetry.groups import GL, Affine, Monomial, RotationCommutant, Scalings
+from neuromanifold.symmetry.groups import GL, Monomial, RotationCommutant, WithTranslations
 
 TOKENS = 3
 
@@ -104,8 +104,8 @@ def all_biases():
     """Softmax does not see a constant added to a column of scores, so the key bias is dead."""
     d, n = 3, 2
     stream, out, heads = nm.Space("stream", d), nm.Space("output", d), nm.Space("heads", 2)
-    keys = nm.Space("keys", n, Affine(n), over=(heads,))
-    values = nm.Space("values", n, Affine(n), over=(heads,))
+    keys = nm.Space("keys", n, WithTranslations(GL(n)), over=(heads,))
+    values = nm.Space("values", n, WithTranslations(GL(n)), over=(heads,))
 
     def f(w, X):
         q, k, v = (w[a] @ X + w[f"{a}_bias"][..., None] for a in ("query", "key", "value"))
@@ -202,7 +202,7 @@ def mixed_block():
     members = nm.Space("queries", 2)
     keys = nm.Space("keys", n, RotationCommutant(n, 2, "halves"))
     values = nm.Space("values", 2, GL(2))
-    neurons = nm.Space("neurons", width, Scalings(width))
+    neurons = nm.Space("neurons", width, Monomial(width, "nonzero"))
     turns = rotations(n, 2, "halves")
 
     def f(w, X):

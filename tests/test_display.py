@@ -1,13 +1,19 @@
 """Results look like something in a notebook, and become tables where pandas is there."""
 
+import json
 import re
 import sys
+from dataclasses import fields
+from fractions import Fraction
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 import neuromanifold as nm
+from neuromanifold.display import Recorded, as_json
 from neuromanifold.errors import MissingExtraError
+from neuromanifold.fibers.fingerprint import fingerprint
 from neuromanifold.recovery.oracle import network_oracle
 
 NET = nm.Architecture((3, 2), (2,), 3)
@@ -54,6 +60,9 @@ def values():
         nm.same_function(weights, point.points[0]),
         nm.walk(weights, point.points[0], steps=2),
         nm.describe_fiber(weights),
+        nm.canonical_form(weights),
+        nm.count_fiber(nm.Architecture((2, 1), (1,), 2)),
+        fingerprint(weights),
         nm.classify(weights),
         nm.recover(network_oracle(weights), NET),
     ]
@@ -113,3 +122,28 @@ def test_without_pandas_a_frame_is_refused_with_a_sentence(monkeypatch):
 def test_a_frame_has_a_row_for_each_part():
     frame = nm.redundancy(NET).to_frame()
     assert frame["dimension"].sum() == NET.parameters
+
+
+def recorded(cls=Recorded):
+    return [cls, *(below for child in cls.__subclasses__() for below in recorded(child))]
+
+
+def test_the_json_form_names_attributes_that_exist(values):
+    checked = {
+        cls for cls in recorded() if cls._json and cls.__module__.startswith("neuromanifold")
+    }
+    assert len(checked) >= 10
+    for cls in checked:
+        for entry in cls._json.split():
+            path = entry.partition("=")[2] or entry
+            known = {field.name for field in fields(cls)} | set(dir(cls))
+            assert path.split(".")[0] in known, f"{cls.__name__} has no {path}"
+
+
+def test_numbers_that_json_does_not_have_are_null_and_arrays_lists():
+    value = {"a": np.array([1.5, np.inf]), "b": (Fraction(1, 4), nm.Architecture((2, 1), (1,), 2))}
+    found = as_json(value)
+    assert found["a"] == [1.5, None]
+    assert found["b"][0] == 0.25
+    assert found["b"][1]["widths"] == [2, 1]
+    assert json.loads(json.dumps(found, allow_nan=False)) == found

@@ -6,11 +6,11 @@ Pure Python, so that a command which only counts starts fast.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import Any, Literal, get_args
 
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArchitectureError
 
 Attention = Literal["lightning", "softmax"]
@@ -25,7 +25,7 @@ LARGEST_SIZE = 10**12
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture(Displayed):
+class Architecture(Displayed, Recorded):
     """A deep attention network without its weights (def-1, def-2, eq-15).
 
     Layer i (1-based) maps width `widths[i-1]` to `widths[i]` with query/key rank `ranks[i-1]`.
@@ -131,6 +131,79 @@ class Architecture(Displayed):
         """The number of exponentials that one input needs: one for each score, or none (eq-15)."""
         return self.scores if self.attention == "softmax" else 0
 
+    # What the kind of a network means, in the words of the theorems. All others ask these questions
+    # instead of comparing words, so that a new kind is answered for here. Each is true of the kinds
+    # that it names and of no other: what is not known here has none of these properties.
+
+    @property
+    def is_linear_in_scores(self) -> bool:
+        """Whether a layer depends on Σ_h V_h ⊗ A_h alone: lightning attention (eq-3)."""
+        return self.attention == "lightning"
+
+    @property
+    def averages_tokens(self) -> bool:
+        """Whether the attention weights of a token are positive with sum one: softmax (eq-15)."""
+        return self.attention == "softmax"
+
+    @property
+    def adds_nothing(self) -> bool:
+        """Whether a layer is its heads and nothing else: no skip (def-1)."""
+        return self.skip == "none"
+
+    @property
+    def adds_input(self) -> bool:
+        """Whether a layer adds X itself, which fixes the basis of all widths (residual-skip)."""
+        return self.skip == "residual"
+
+    @property
+    def adds_values(self) -> bool:
+        """Whether a layer adds Σ_h V_h X, so that Σ_h V_h is seen by itself (inner-skip)."""
+        return self.skip == "inner"
+
+    def adds_alike(self, other: "Architecture") -> bool:
+        """Whether the layers of another network add the same to their heads."""
+        return self.skip == other.skip
+
+    @property
+    def attends_to_all(self) -> bool:
+        """Whether a token attends to all tokens, so that their order does not matter: no mask."""
+        return self.mask == "none"
+
+    @property
+    def attends_to_past(self) -> bool:
+        """Whether token i attends to the tokens j ≤ i: the causal mask."""
+        return self.mask == "causal"
+
+    @property
+    def has_one_head(self) -> bool:
+        """Whether no two heads can mix or change places."""
+        return self.heads == 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a layer is Σ_h V_h X P_h over all tokens: neither skip nor mask."""
+        return self.adds_nothing and self.attends_to_all
+
+    @property
+    def is_single(self) -> bool:
+        """Whether a layer is V X P over all tokens: one head, and its value map not factored."""
+        return self.is_plain and self.has_one_head and self.value_ranks is None
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether φ(sX) = s^(3^l) φ(X): lightning without skip (def-2)."""
+        return self.is_linear_in_scores and self.adds_nothing
+
+    @property
+    def trades_scale(self) -> bool:
+        """Whether (λ A, V/λ) has the function of (A, V): V occurs in products with A (eq-13)."""
+        return self.is_linear_in_scores and (self.adds_nothing or self.adds_input)
+
+    @property
+    def has_virtual_weights(self) -> bool:
+        """Whether all that is seen is (M, L): one head, nothing but V X P and V X (eq-8)."""
+        return self.has_one_head and (self.adds_nothing or self.adds_values)
+
     @property
     def network(self) -> Any:
         """The diagram of its spaces, with the tensors, their function and their symmetries.
@@ -182,13 +255,6 @@ class Architecture(Displayed):
         layer = f"{skip}{heads}{values} X \\, {scores}"
         layer = layer if self.heads > 1 else layer.replace("_h", "").replace(r"\sum ", "")
         return rf"${widths}, \quad X \mapsto {layer}$"
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, as a dictionary with every field."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in asdict(self).items()
-        }
 
     def to_json(self) -> str:
         """The JSON form, as text."""

@@ -1,18 +1,38 @@
-"""How results look in a notebook: one sentence, the numbers, and a bar where parts make a whole.
+"""Results as JSON, and in a notebook: one sentence, the numbers, a bar where parts make a whole.
 
-A result that derives from `Displayed` is shown so by Jupyter. Pure Python and inline styles: a
-notebook that was saved looks the same without this package.
+Pure Python and inline styles: a notebook that was saved looks the same without this package.
 """
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from importlib import import_module
-from typing import Any
+from math import isfinite
+from operator import attrgetter
+from typing import Any, ClassVar
 
 from neuromanifold.errors import MissingExtraError
 
 _COLOURS = ("#8ec5a6", "#f2c46d", "#9cc3ee", "#e5a3a0", "#c6b3e6", "#bfc7d1", "#f0b48a")
 _CELL = "padding:.1em .6em;border-bottom:1px solid rgba(128,128,128,.35);"
+
+
+class Recorded:
+    """A dataclass with a JSON form: all its fields, or the entries that `_json` names, in order.
+
+    An entry `key=path` has the attribute of that path, `element.condition`, under that key.
+    """
+
+    __slots__ = ()
+    _json: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        named: Any = self
+        entries = self._json.split() or [field.name for field in fields(named)]
+        pairs = [entry.partition("=") for entry in entries]
+        return {key: as_json(attrgetter(path or key)(self)) for key, _, path in pairs}
 
 
 class Displayed:
@@ -31,8 +51,7 @@ class Displayed:
             return entries
         if parts := _asked(self, "_parts"):
             return [{"what": name, "dimension": size} for name, size in parts]
-        to_dict = getattr(self, "to_dict", None)
-        values = to_dict() if callable(to_dict) else {}
+        values = _asked(self, "to_dict") or {}
         return [{key: value for key, value in values.items() if _is_plain(value)}]
 
     def _repr_html_(self) -> str:
@@ -48,6 +67,23 @@ class Displayed:
         except ImportError:
             raise MissingExtraError("a table as a frame needs pandas: pip install pandas") from None
         return pandas.DataFrame(list(self._rows()))
+
+
+def as_json(value: Any) -> Any:
+    """A value as JSON has it: lists, objects, and null for numbers that are not finite."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "tolist"):
+        return as_json(value.tolist())
+    if isinstance(value, float | Fraction):
+        return float(value) if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): as_json(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [as_json(part) for part in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
+    return value
 
 
 def _asked(value: object, name: str) -> Any:

@@ -5,10 +5,10 @@ import pytest
 
 from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
-from neuromanifold.fibers.deviation import function_deviation
 from neuromanifold.fibers.fingerprint import fingerprint
 from neuromanifold.fibers.normal_form.balanced import balanced
 from neuromanifold.fibers.normal_form.canonical import canonical_form
+from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.networks.weights import Weights, random_weights
 from neuromanifold.symmetry.group_element import GroupElement
 

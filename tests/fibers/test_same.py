@@ -283,3 +283,27 @@ def test_entries_that_are_not_finite_are_refused():
     wrong = with_tensors(random_weights(LAYER, 0), 0, value=np.full((1, 4, 3), np.nan))
     with pytest.raises(WeightsError, match=r"layers\.0\.value has entries that are NaN"):
         same_function(random_weights(LAYER, 0), wrong)
+
+
+@pytest.mark.statement("eq-13")
+@pytest.mark.parametrize("factors", [(8.0, 0.5, 4.0), (3.0, -5.0, 7.0)])
+def test_exact_rescalings_of_deep_networks_are_the_same_and_others_are_not(factors):
+    """(λ_i A_i, V_i/λ_i) in whole numbers; a factor 2, −1 or 27 too many is another function."""
+    net = Architecture((2, 2, 2, 2), (2, 2, 2), 3)
+    generator, scale = np.random.default_rng(0), 3.0 * 5.0 * 7.0
+    layers = [
+        {name: generator.integers(1, 9, shape).astype(float) for name, shape in shapes.items()}
+        for shapes in net.shapes
+    ]
+    first = [layer | {"value": scale * layer["value"]} for layer in layers]
+    moved = [
+        layer | {"query": factor * layer["query"], "value": layer["value"] / factor}
+        for layer, factor in zip(first, factors, strict=True)
+    ]
+    W = Weights.from_tensors(net, first)
+    assert same_function(W, Weights.from_tensors(net, moved), exact=True).verdict == "same"
+    for wrong in (2.0, -1.0, 27.0):
+        other = [*moved[:-1], moved[-1] | {"value": wrong * moved[-1]["value"]}]
+        found = same_function(W, Weights.from_tensors(net, other), exact=True)
+        assert found.verdict == "different"
+        assert "the size" in found.reason

@@ -8,7 +8,7 @@ import pytest
 from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
-from neuromanifold.fibers.deviation import function_deviation
+from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.sample import sample_fiber
 from neuromanifold.fibers.walk import walk
 from neuromanifold.networks.weights import random_weights

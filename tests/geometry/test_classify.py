@@ -112,9 +112,7 @@ def test_the_differentials_are_those_of_the_table(value_ranks):
         table_of(unflatten(network, weights.flatten() + sign * step * direction.flatten()))
         for sign in (1, -1)
     )
-    of_weights = pair_differential(factors.attention, factors.value_map) @ factor_differential(
-        factors
-    )
+    of_weights = pair_differential(factors.form, factors.value_map) @ factor_differential(factors)
     np.testing.assert_allclose(
         of_weights @ direction.flatten(), ((ahead - behind) / (2 * step)).ravel(), atol=1e-8
     )
@@ -134,7 +132,7 @@ def test_the_pair_differential_is_the_product_rule():
 def test_distances_are_attained_and_no_special_pair_is_nearer(seed):
     weights = float_layer(3, 2, 3, 3, 2, seed)
     factors, found = Factors.of(weights), classify(weights)
-    A = factors.attention / np.linalg.norm(factors.attention)
+    A = factors.form / np.linalg.norm(factors.form)
     V = factors.value_map / np.linalg.norm(factors.value_map)
     generator = np.random.default_rng(seed)
 

@@ -42,15 +42,15 @@ def test_a_table_of_products_gives_weights_of_its_ranks_back(case, seed):
     found = factor_table(table, sizes[2])
     assert found.member
     assert found.in_closure
-    assert (found.attention_rank, found.value_rank) == (rank_A, rank_V)
+    assert (found.form_rank, found.value_rank) == (rank_A, rank_V)
     assert found.residual <= 1e-12
-    rebuilt = weights_of_pair(found.attention, found.value, weights.architecture)
+    rebuilt = weights_of_pair(found.form, found.value, weights.architecture)
     assert relative(table, rebuilt) <= 1e-12
     factors = Factors.of(rebuilt)
     np.testing.assert_allclose(
         factors.key @ factors.key.T, factors.query @ factors.query.T, atol=1e-12
     )
-    assert np.linalg.norm(found.attention) == pytest.approx(np.linalg.norm(found.value))
+    assert np.linalg.norm(found.form) == pytest.approx(np.linalg.norm(found.value))
 
 
 @pytest.mark.statement("cor-a.2")
@@ -61,7 +61,7 @@ def test_away_from_rank_one_the_pair_is_found_up_to_scale(case, seed):
     weights = float_layer(*sizes, rank_A, rank_V, seed)
     factors = Factors.of(weights)
     found = factor_table(table_of(weights), sizes[2])
-    for ours, theirs in ((found.attention, factors.attention), (found.value, factors.value_map)):
+    for ours, theirs in ((found.form, factors.form), (found.value, factors.value_map)):
         ours, theirs = ours / np.linalg.norm(ours), theirs / np.linalg.norm(theirs)
         assert min(np.linalg.norm(ours - theirs), np.linalg.norm(ours + theirs)) <= 1e-11
 
@@ -71,19 +71,19 @@ def test_away_from_rank_one_the_pair_is_found_up_to_scale(case, seed):
 def test_at_rank_one_the_two_pairs_are_the_fiber(seed):
     weights = float_layer(3, 2, 2, 1, 1, seed)
     factors = Factors.of(weights)
-    (k, s, q), (h, t, v) = np.linalg.svd(factors.attention), np.linalg.svd(factors.value_map)
+    (k, s, q), (h, t, v) = np.linalg.svd(factors.form), np.linalg.svd(factors.value_map)
     swapped = (s[0] * np.outer(v[0], q[0]), t[0] * np.outer(h[:, 0], k[:, 0]))
     table = table_of(weights)
     np.testing.assert_allclose(product_table(*swapped), table, atol=1e-13)
     found = factor_table(table, 2)
-    directions = [np.abs(np.linalg.svd(found.attention)[0][:, 0] @ x) for x in (k[:, 0], v[0])]
+    directions = [np.abs(np.linalg.svd(found.form)[0][:, 0] @ x) for x in (k[:, 0], v[0])]
     assert max(directions) == pytest.approx(1, abs=1e-12)
 
 
 def test_the_zero_table_has_zero_weights():
     found = factor_table(np.zeros((3, 2, 6)), 2)
     assert found.member
-    assert not found.attention.any()
+    assert not found.form.any()
     assert not found.value.any()
 
 
@@ -146,5 +146,5 @@ def test_weights_with_factored_values_have_the_pair():
     network = Architecture(widths=(3, 2), ranks=(2,), tokens=2, value_ranks=(2,))
     weights = float_layer(3, 2, 2, 2, 2, 4)
     factors = Factors.of(weights)
-    rebuilt = weights_of_pair(factors.attention, factors.value_map, network)
+    rebuilt = weights_of_pair(factors.form, factors.value_map, network)
     assert relative(table_of(weights), rebuilt) <= 1e-13

@@ -53,7 +53,7 @@ def test_the_entries_are_products_of_columns_of_A_and_rows_of_V():
     forms = symmetric_matrices(table_of(weights))
     for m in range(3):
         for n in range(2):
-            product = (factors.attention[:, m] @ x) * (factors.value_map[n] @ x)
+            product = (factors.form[:, m] @ x) * (factors.value_map[n] @ x)
             assert x @ forms[m, n] @ x == pytest.approx(product, rel=1e-13)
 
 

@@ -80,7 +80,7 @@ def test_every_vertex_is_on_the_surface_and_has_weights(slice_):
     assert mesh.equation_error <= 1e-15
     assert mesh.weights_error <= 1e-14
     forms = slice_.forms(mesh.vertices)
-    tables = product_table(mesh.attention, mesh.value)[:, :, 0]
+    tables = product_table(mesh.form, mesh.value)[:, :, 0]
     np.testing.assert_allclose(tables, forms, atol=1e-13)
     for k in range(0, len(mesh.vertices), 37):
         assert slice_.membership(mesh.vertices[k]).member
@@ -122,10 +122,10 @@ def test_the_singular_line_is_split_where_the_neuromanifold_ends(slice_):
                 found = slice_.membership((1 - weight) * start + weight * end)
                 assert found.member == member
                 assert found.in_closure
-                assert (found.attention_rank, found.value_rank) == (1, 1)
+                assert (found.form_rank, found.value_rank) == (1, 1)
     for point in surface.boundary_points:
         found = slice_.membership(point)
-        assert classify(weights_of_pair(found.attention, found.value, PAIRS)).boundary
+        assert classify(weights_of_pair(found.form, found.value, PAIRS)).boundary
     total = sum(
         np.linalg.norm(end - start) for start, end in (*surface.singular, *surface.closure_only)
     )

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 from architectures import ARCHITECTURES
+from neuromanifold.algebra.balls.arrays import balls, midpoints, precision
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import WeightsError
 from neuromanifold.networks import attention as module
 from neuromanifold.networks.attention import attention
+from neuromanifold.networks.evaluation import evaluate
 from neuromanifold.networks.weights import random_weights
 
 
@@ -54,6 +56,30 @@ def test_every_network_is_the_sum_over_tokens_of_its_definition(architecture):
     expected = naive(weights, X)
     assert Y.dtype == np.float64
     assert np.linalg.norm(Y - expected) <= 1e-12 * np.linalg.norm(expected)
+
+
+@pytest.mark.statement("def-1")
+@pytest.mark.statement("eq-15")
+def test_numpy_and_balls_give_the_values_of_the_definition(architecture):
+    weights, X = random_weights(architecture, 0), inputs_for(architecture)
+    layers, expected = [layer.arrays() for layer in weights.layers], naive(weights, X)
+    found = evaluate(layers, X, architecture)
+    assert np.linalg.norm(found - expected) <= 1e-12 * np.linalg.norm(expected)
+    with precision(128):
+        exact = [{name: balls(T) for name, T in layer.items()} for layer in layers]
+        enclosed = evaluate(exact, balls(X), architecture)
+        assert max(float(ball.rad()) for ball in enclosed.flat) < 1e-25
+    assert np.linalg.norm(midpoints(enclosed) - expected) <= 1e-12 * np.linalg.norm(expected)
+
+
+def test_imaginary_steps_in_the_weights_are_derivatives():
+    architecture = Architecture((3, 3), (2,), 3, "softmax", skip="inner", mask="causal")
+    layer, X = random_weights(architecture, 0).layers[0].arrays(), inputs_for(architecture)
+    moved = layer | {"key": layer["key"] + 1e-40j}
+    slope = evaluate([moved], X, architecture).imag / 1e-40
+    ahead, behind = (layer | {"key": layer["key"] + h} for h in (1e-6, -1e-6))
+    difference = evaluate([ahead], X, architecture) - evaluate([behind], X, architecture)
+    np.testing.assert_allclose(slope, difference / 2e-6, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.statement("def-2")

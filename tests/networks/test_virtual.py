@@ -11,7 +11,6 @@ from neuromanifold.networks.virtual import (
     evaluate_recursion,
     evaluate_unrolled,
     evaluate_virtual,
-    has_virtual_weights,
     rescale_virtual,
     unrolled_factor,
     virtual_weights,
@@ -52,7 +51,7 @@ def test_layers_recursion_and_unrolled_sum_are_one_function(network, seed):
 @pytest.mark.statement("eq-8")
 def test_every_network_with_virtual_weights_is_a_function_of_them(architecture):
     weights = random_weights(architecture, 0)
-    if not has_virtual_weights(architecture):
+    if not architecture.has_virtual_weights:
         with pytest.raises(NotCoveredError, match="one head without a residual skip"):
             virtual_weights(weights)
         return

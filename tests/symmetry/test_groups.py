@@ -7,30 +7,25 @@ import scipy.linalg
 from neuromanifold.errors import DiagramError
 from neuromanifold.symmetry.groups import (
     GL,
-    Affine,
     Monomial,
     Orthogonal,
-    Permutations,
-    PositiveScalings,
     RotationCommutant,
-    Scalings,
-    Signs,
-    Translations,
+    WithTranslations,
 )
 
 GROUPS = [
     (GL(3), 9),
-    (Affine(2), 6),
+    (WithTranslations(GL(2)), 6),
     (Orthogonal(4), 6),
     (RotationCommutant(4, 4, "halves"), 4),
     (RotationCommutant(4, 4, "neighbours"), 4),
     (RotationCommutant(5, 2, "halves"), 11),
-    (Scalings(3), 3),
-    (PositiveScalings(3), 3),
-    (Signs(3), 0),
-    (Permutations(3), 0),
+    (Monomial(3, "nonzero"), 3),
+    (Monomial(3, "positive"), 3),
+    (Monomial(3, "sign"), 0),
+    (Monomial(3, permute=True), 0),
     (Monomial(3, "positive", permute=True), 3),
-    (Translations(3), 3),
+    (WithTranslations(Monomial(3)), 3),
     (Monomial(2), 0),
 ]
 every_group = pytest.mark.parametrize(

@@ -17,11 +17,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuromanifold.networks.attention import attention_layer, normalised
-from neuromanifold.networks.traits import (
-    attends_to_past,
-    averages_tokens,
-    is_homogeneous,
-)
 from neuromanifold.networks.weights import Weights
 
 Inputs = Float[np.ndarray, "n d t"]
@@ -35,12 +30,12 @@ SATURATED = 2.0**-26
 def scaled_inputs(weights: Weights, inputs: Inputs) -> Inputs:
     """The inputs in the sizes of the module's docstring."""
     architecture = weights.architecture
-    if is_homogeneous(architecture):
+    if architecture.is_homogeneous:
         with jax.enable_x64(True):
             logs = np.asarray(_log_sizes(weights, inputs))
         usable = np.isfinite(logs)
         return inputs * np.exp(np.where(usable, -logs, 0.0))[:, None, None]
-    if not averages_tokens(architecture):
+    if not architecture.averages_tokens:
         return inputs
     layer = weights.layers[0]
     K, Q = (np.asarray(x, dtype=np.float64) for x in (layer.key, layer.query))
@@ -57,7 +52,7 @@ def scaled_inputs(weights: Weights, inputs: Inputs) -> Inputs:
 
 def is_saturated(weights: Weights, inputs: Inputs) -> bool:
     """Whether in some layer and head most tokens give all their attention to one token."""
-    if not averages_tokens(weights.architecture) or weights.architecture.tokens == 1:
+    if not weights.architecture.averages_tokens or weights.architecture.tokens == 1:
         return False
     with jax.enable_x64(True):
         shares = np.asarray(_saturated_shares(weights, inputs))
@@ -89,7 +84,7 @@ def _saturated_shares(
     Under the causal mask the first token always is, and does not count.
     """
     architecture = weights.architecture
-    first = 1 if attends_to_past(architecture) else 0
+    first = 1 if architecture.attends_to_past else 0
 
     def one(X: Float[Array, "d t"]) -> Float[Array, "layer head"]:
         shares = []

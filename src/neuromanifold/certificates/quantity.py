@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.traits import has_virtual_weights
 from neuromanifold.networks.virtual import virtual_weights
 from neuromanifold.networks.weights import Numeric, Weights
 
@@ -137,7 +136,7 @@ def _layer(name: str, text: str, architecture: Architecture) -> int:
 
 
 def _check_virtual(name: str, architecture: Architecture) -> None:
-    if not has_virtual_weights(architecture):
+    if not architecture.has_virtual_weights:
         raise ArgumentError(
             f"{name} is a virtual weight, which only networks with one head and no residual skip "
             f"have; got {architecture.name}"

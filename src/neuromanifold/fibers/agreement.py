@@ -16,6 +16,7 @@ from math import exp, log
 import numpy as np
 
 from neuromanifold.fibers.invariants import Invariant
+from neuromanifold.networks.virtual import degrees
 
 SPREAD = 1.0
 """The tolerance in units of the noise, which counts a whole unit of rounding for every entry: more
@@ -28,10 +29,10 @@ LARGEST_TOLERANCE = 2.0**-4
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The distance of one invariant of two functions.
+    """The distance of two functions in what they show.
 
     Attributes:
-        name: of the invariant.
+        name: of the invariant, or that these are outputs.
         distance: relative to the larger of the two, of their directions where scale is free.
         tolerance: the distance that rounding explains.
     """
@@ -51,11 +52,19 @@ class Agreement:
         return bool(self.distance > UNDECIDED_FACTOR * self.tolerance)
 
     @property
+    def explained(self) -> bool:
+        """Whether rounding may explain the distance, and could not explain just any distance."""
+        return not self.differ and self.tolerance <= LARGEST_TOLERANCE
+
+    @property
     def ratio(self) -> float:
         """The distance in units of the tolerance."""
         if self.distance == 0:
             return 0.0
         return float(self.distance / self.tolerance) if self.tolerance else np.inf
+
+    def __str__(self) -> str:
+        return f"distance {self.distance:.1e} in {self.name}, tolerance {self.tolerance:.1e}"
 
 
 def agreements(
@@ -104,14 +113,13 @@ def _directions(one: Invariant, other: Invariant) -> Agreement:
 def _factor(
     first: Sequence[Invariant], second: Sequence[Invariant], found: Sequence[Agreement]
 ) -> Agreement:
-    """|ρ ∏ λ_i^{3^{l-i}} − 1|: logarithms add up with their weights, and so do their errors."""
-    l = len(first) - 1
-    weights = [*(3 ** (l - i) for i in range(1, l + 1)), 1]
+    """|ρ ∏ λ_i^{3^{l-i}} − 1|: logarithms add up with their powers, and so do their errors."""
+    powers = degrees(len(first) - 1)
     logarithm, sign = 0.0, 1.0
-    for weight, one, other in zip(weights, first, second, strict=True):
+    for power, one, other in zip(powers, first, second, strict=True):
         binary = log(2.0) * (other.exponent - one.exponent)
-        logarithm += weight * (log(other.size / one.size) + binary)
+        logarithm += power * (log(other.size / one.size) + binary)
         sign *= float(np.copysign(1.0, np.vdot(one.matrix, other.matrix)))
-    tolerance = sum(weight * part.tolerance for weight, part in zip(weights, found, strict=True))
+    tolerance = sum(power * part.tolerance for power, part in zip(powers, found, strict=True))
     distance = 2.0 if sign < 0 else min(1.0, abs(exp(min(abs(logarithm), 50.0)) - 1))
     return Agreement("the size", float(distance), float(tolerance))

@@ -16,7 +16,7 @@ where no theorem applies and two primes agree, it is `probable`, otherwise there
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from flint import nmod_mpoly
@@ -26,16 +26,9 @@ from neuromanifold.algebra.quotient import Zeros, ring, zeros
 from neuromanifold.algebra.rank import rank
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.section import Entries, Head, Section, known_points, section
-from neuromanifold.networks.traits import (
-    adds_input,
-    adds_values,
-    attends_to_all,
-    averages_tokens,
-    is_homogeneous,
-)
 from neuromanifold.statements import Facts, applies, get
 
 Verdict = Literal["exact", "probable", "infinite", "lower bound"]
@@ -63,7 +56,7 @@ _THEOREMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class FiberCount(Displayed):
+class FiberCount(Displayed, Recorded):
     """The number of weights modulo changes of basis and rescalings with one generic function.
 
     Attributes:
@@ -86,6 +79,7 @@ class FiberCount(Displayed):
     statement: str | None
     primes: tuple[int, ...]
     seed: int
+    _json = "architecture coordinates value verdict statement lower found primes seed"
 
     @property
     def value(self) -> int | None:
@@ -104,20 +98,6 @@ class FiberCount(Displayed):
             f"Weights of {self.architecture.name} with one generic function, modulo changes of "
             f"basis and rescalings ({self.coordinates} coordinates): {number}."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "architecture": self.architecture.to_dict(),
-            "coordinates": self.coordinates,
-            "value": self.value,
-            "verdict": self.verdict,
-            "statement": self.statement,
-            "lower": self.lower,
-            "found": self.found,
-            "primes": list(self.primes),
-            "seed": self.seed,
-        }
 
 
 def count_fiber(
@@ -174,7 +154,7 @@ def count_fiber(
 def _theorem(architecture: Architecture) -> str | None:
     """The theorem by which generic fibers are those that `known_points` counts."""
     facts = Facts.of(architecture)
-    if attends_to_all(architecture) and applies(get("softmax-residual"), facts):
+    if architecture.attends_to_all and applies(get("softmax-residual"), facts):
         return "softmax-residual"
     return next((id_ for id_ in _THEOREMS if applies(get(id_), facts)), None)
 
@@ -202,9 +182,9 @@ def _zeros(chart: Section, prime: int, seed: int, least: int, monomials: int) ->
 
 def _orders(architecture: Architecture) -> list[int | None]:
     """The orders in ε to look at; None where the function is homogeneous."""
-    if is_homogeneous(architecture):
+    if architecture.is_homogeneous:
         return [None]
-    last = 2 * _ORDERS if averages_tokens(architecture) else 3**architecture.depth + 1
+    last = 2 * _ORDERS if architecture.averages_tokens else 3**architecture.depth + 1
     return [*range(1, last, 2)]
 
 
@@ -250,11 +230,11 @@ Series = list[Entries]
 
 def _layer(architecture: Architecture, heads: list[Head], X: Series, p: int) -> Series:
     """One layer (eq-2, eq-15), X a power series."""
-    total: Series = X if adds_input(architecture) else [x[:0] for x in X]
+    total: Series = X if architecture.adds_input else [x[:0] for x in X]
     for A, V in heads:
-        P = _weights(architecture, A, X, p)
+        P = _pattern(architecture, A, X, p)
         out = _product(X, P)
-        if adds_values(architecture):
+        if architecture.adds_values:
             out = [x + y for x, y in zip(X, out, strict=True)]
         out = [V @ y for y in out]
         total = out if not len(total[0]) else [x + y for x, y in zip(total, out, strict=True)]
@@ -268,14 +248,14 @@ def _product(left: Series, right: Series) -> Series:
     ]
 
 
-def _weights(architecture: Architecture, A: Entries, X: Series, p: int) -> Series:
+def _pattern(architecture: Architecture, A: Entries, X: Series, p: int) -> Series:
     """Scores, or e^S over its column sums: k E_k = Σ_m m S_m E_{k-m}, and E = P Z."""
     scores = _product([x.T for x in X], [A @ x for x in X])
     t = architecture.tokens
     seen = np.ones((t, t), dtype=object)
-    if not attends_to_all(architecture):
+    if not architecture.attends_to_all:
         seen = np.triu(np.ones((t, t), dtype=int)).astype(object)
-    if not averages_tokens(architecture):
+    if not architecture.averages_tokens:
         return [S * seen for S in scores]
     exponential = [scores[0] + seen]  # scores begin at order two
     for k in range(1, len(X)):
@@ -283,8 +263,8 @@ def _weights(architecture: Architecture, A: Entries, X: Series, p: int) -> Serie
         exponential.append(sum(terms, scores[0]) * pow(k, -1, p) * seen)
     sums = [E.sum(axis=0) for E in exponential]
     inverse = np.array([pow(int(n), -1, p) for n in seen.sum(axis=0)], dtype=object)
-    weights: Series = []
+    pattern: Series = []
     for k, E in enumerate(exponential):
-        earlier = (weights[k - m] * sums[m] for m in range(1, k + 1))
-        weights.append((E - sum(earlier, scores[0])) * inverse)
-    return weights
+        earlier = (pattern[k - m] * sums[m] for m in range(1, k + 1))
+        pattern.append((E - sum(earlier, scores[0])) * inverse)
+    return pattern

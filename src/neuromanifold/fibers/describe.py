@@ -10,34 +10,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
+from neuromanifold.algebra.low_rank import balanced_factors
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import HypothesisError
-from neuromanifold.fibers.determined import Determined, FormFacts, determined
+from neuromanifold.fibers.determined import Determined, determined
 from neuromanifold.fibers.facts import Spectrum, WeightFacts, facts_of
+from neuromanifold.fibers.invariants import FormFacts
 from neuromanifold.fibers.size import FiberDimension, fiber_dimension, zero_layer_dimension
 from neuromanifold.fibers.units import in_units
-from neuromanifold.networks.traits import (
-    adds_values,
-    attends_to_past,
-    averages_tokens,
-    has_one_head,
-    has_virtual_weights,
-    is_homogeneous,
-    is_linear_in_scores,
-    is_plain,
-    trades_scale,
-)
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, scale_output
 from neuromanifold.statements import Facts, get, unmet
 
 Verdict = Literal["exact", "numerical", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
-class FiberDescription(Displayed):
+class FiberDescription(Displayed, Recorded):
     """What is known about the fiber at given weights.
 
     Attributes:
@@ -64,6 +54,12 @@ class FiberDescription(Displayed):
     dimension: FiberDimension
     spectra: tuple[Spectrum, ...]
     verdict: Verdict
+    _json = "verdict statement unmet case points has_swapped_point dimension ranks=spectra"
+
+    @property
+    def has_swapped_point(self) -> bool:
+        """Whether there is another point; its weights go to a file of their own."""
+        return self.swapped is not None
 
     def __str__(self) -> str:
         how = f"by {self.statement}"
@@ -79,19 +75,6 @@ class FiberDescription(Displayed):
             f"{'; '.join(doubts)}.",
         }[self.verdict]
         return f"The fiber: {self.case} ({how}); {self.dimension}.{known}"
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, without the swapped weights: they go to a file of their own."""
-        return {
-            "verdict": self.verdict,
-            "statement": self.statement,
-            "unmet": list(self.unmet),
-            "case": self.case,
-            "points": self.points,
-            "has_swapped_point": self.swapped is not None,
-            "dimension": self.dimension.to_dict(),
-            "ranks": [one.to_dict() for one in self.spectra],
-        }
 
 
 def describe_fiber(weights: Weights) -> FiberDescription:
@@ -134,13 +117,13 @@ def is_zero(architecture: Architecture, found: WeightFacts) -> bool:
     if facts.linear_rank is None:
         return False
     forms = facts.form_ranks or ()
-    return facts.linear_rank == 0 or (is_homogeneous(architecture) and 0 in forms)
+    return facts.linear_rank == 0 or (architecture.is_homogeneous and 0 in forms)
 
 
 def _softmax_fibers(architecture: Architecture, found: WeightFacts) -> Determined | None:
     """What a deep softmax network shows, where its fibers are known: one head, nothing else."""
     facts = found.facts
-    known = averages_tokens(architecture) and is_plain(architecture) and has_one_head(architecture)
+    known = architecture.averages_tokens and architecture.is_plain and architecture.has_one_head
     if not known or architecture.depth == 1 or architecture.tokens == 1:
         return None
     forms = [
@@ -166,9 +149,9 @@ def _softmax_case(seen: Determined) -> tuple[str, int | None]:
 def _dimension(weights: Weights, found: WeightFacts, seen: Determined | None) -> FiberDimension:
     """The dimension with what the theorems add to the ranks."""
     architecture, settled = weights.architecture, None
-    one_layer = architecture.depth == 1 and has_one_head(architecture) and architecture.tokens >= 2
+    one_layer = architecture.depth == 1 and architecture.has_one_head and architecture.tokens >= 2
     is_null = is_zero(architecture, found)
-    if one_layer and is_linear_in_scores(architecture) and is_plain(architecture) and is_null:
+    if one_layer and architecture.is_linear_in_scores and architecture.is_plain and is_null:
         settled = zero_layer_dimension(weights, found.spectra[0].rank, found.spectra[1].rank)
     if seen is None or is_null:
         return fiber_dimension(
@@ -185,26 +168,26 @@ def _dimension(weights: Weights, found: WeightFacts, seen: Determined | None) ->
 
 def _statement(architecture: Architecture) -> str:
     """The statement about the fibers of this kind of network."""
-    if is_linear_in_scores(architecture):
+    if architecture.is_linear_in_scores:
         return "thm-3.2" if architecture.depth == 1 else "thm-3.7"
     if architecture.depth == 1:
         return "thm-3.9"
-    if adds_values(architecture):
+    if architecture.adds_values:
         return "softmax-inner-fibers"
-    return "softmax-causal-fibers" if attends_to_past(architecture) else "softmax-fibers"
+    return "softmax-causal-fibers" if architecture.attends_to_past else "softmax-fibers"
 
 
 def _zero_case(architecture: Architecture) -> str:
     if architecture.depth > 1:
         return "the zero function"
-    if trades_scale(architecture):
+    if architecture.trades_scale:
         return "the zero function: all (A, V) with A = 0 or V = 0"
     return "the zero function: V = 0 and A arbitrary"
 
 
 def _one_point(architecture: Architecture) -> str:
     coordinates = "(A, V)" if architecture.depth == 1 else "(M, L)"
-    if is_linear_in_scores(architecture):
+    if architecture.is_linear_in_scores:
         return f"the rescalings of one point {coordinates}"
     return f"one point {coordinates}"
 
@@ -216,9 +199,9 @@ def _without_theorem(architecture: Architecture, facts: Facts) -> str:
     symmetric parts only (all-widths).
     """
     known = "it contains the orbit of the symmetries"
-    if has_virtual_weights(architecture):
+    if architecture.has_virtual_weights:
         known += " and depends on the virtual weights (M, L) only"
-    plain = is_linear_in_scores(architecture) and is_plain(architecture)
+    plain = architecture.is_linear_in_scores and architecture.is_plain
     ranks = facts.form_ranks or ()
     first = next((i for i, rank in enumerate(ranks, start=1) if rank == 1), facts.depth)
     if plain and first < facts.depth:
@@ -248,7 +231,7 @@ def swapped(weights: Weights) -> Weights:
 
     Keys, queries and factors of values beyond the first are set to zero.
     """
-    if weights.architecture.depth > 1 or not has_one_head(weights.architecture):
+    if weights.architecture.depth > 1 or not weights.architecture.has_one_head:
         raise HypothesisError(
             f"the swap is for one layer with one head; got {weights.architecture.name}"
         )
@@ -259,23 +242,12 @@ def swapped(weights: Weights) -> Weights:
         )
     scaled = in_units(weights)
     layer = scaled.weights.layers[0]
-    k, q = _rank_one(np.asarray(layer.attention_matrices()[0]))
-    h, v = _rank_one(np.asarray(layer.value_maps()[0]))
+    (k,), (q,), _ = balanced_factors(np.asarray(layer.attention_matrices()[0]), 1)
+    (h,), (v,), _ = balanced_factors(np.asarray(layer.value_maps()[0]), 1)
     tensors = {name: np.zeros(T.shape) for name, T in layer.tensors().items()}
     tensors["key"][0, 0], tensors["query"][0, 0] = v, q
     if layer.output is None:
         tensors["value"][0] = np.outer(h, k)
     else:
         tensors["output"][0, :, 0], tensors["value"][0, 0] = h, k
-    last = "value" if layer.output is None else "output"
-    tensors[last] = np.ldexp(tensors[last], scaled.output)
-    return Weights.from_tensors(weights.architecture, [tensors])
-
-
-def _rank_one(
-    matrix: Float[np.ndarray, "m n"],
-) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " n"]]:
-    """Vectors u and w of equal length with matrix ≈ u wᵀ."""
-    U, S, Wt = np.linalg.svd(matrix)
-    root = np.sqrt(S[0])
-    return root * U[:, 0], root * Wt[0]
+    return scale_output(Weights.from_tensors(weights.architecture, [tensors]), scaled.output)

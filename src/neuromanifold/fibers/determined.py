@@ -13,37 +13,8 @@ always (prop-a.5).
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from neuromanifold.architecture import Architecture
-from neuromanifold.fibers.invariants import Invariant, kind_of
-from neuromanifold.fibers.rationals import ExactInvariant
-from neuromanifold.networks.traits import (
-    adds_nothing,
-    adds_values,
-    attends_to_all,
-    averages_tokens,
-    is_plain,
-)
-
-_CLEAR = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class FormFacts:
-    """What is known of a matrix; None where floats cannot tell.
-
-    Attributes:
-        name: of the matrix.
-        zero: whether it is zero.
-        skew: whether it is square and skew-symmetric.
-        rank_two: whether its rank is at least two.
-    """
-
-    name: str
-    zero: bool | None
-    skew: bool | None
-    rank_two: bool | None
+from neuromanifold.fibers.invariants import FormFacts, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,43 +32,18 @@ class Determined:
     statement: str | None
 
 
-def numeric_facts(found: Invariant) -> FormFacts:
-    """The facts about a float matrix that its noise leaves no doubt about."""
-    M, clear = found.matrix, _CLEAR * found.noise
-    zero = None
-    if found.size > clear:
-        zero = False
-    elif found.size == found.noise == 0:
-        zero = True
-    square = M.ndim == 2 and M.shape[0] == M.shape[1]
-    if not square:
-        return FormFacts(found.name, zero, False, None)
-    skew = False if np.linalg.norm(M + M.T) / 2 > clear else (True if zero else None)
-    second = np.linalg.svd(M, compute_uv=False)[1] if len(M) > 1 else 0.0
-    return FormFacts(found.name, zero, skew, True if second > clear else None)
-
-
-def exact_facts(found: ExactInvariant) -> FormFacts:
-    """The facts about an exact matrix."""
-    value = found.value
-    square = value.integers.ndim == 2 and value.integers.shape[0] == value.integers.shape[1]
-    if not square:
-        return FormFacts(found.name, value.is_zero, False, None)
-    return FormFacts(found.name, value.is_zero, value.is_skew, value.rank >= 2)
-
-
 def determined(architecture: Architecture, facts: Sequence[FormFacts]) -> Determined:
     """What the function determines at weights with these facts, by the theorems above."""
     names = frozenset(fact.name for fact in facts)
     *forms, linear = facts
     if kind_of(architecture) == "table of products":
         return Determined(names, frozenset(), "prop-a.5")
-    if averages_tokens(architecture):
+    if architecture.averages_tokens:
         return _softmax(architecture, forms, linear)
     if linear.zero or any(form.zero for form in forms):
         return Determined(frozenset(), names, "thm-3.2")
     applies = (
-        is_plain(architecture)
+        architecture.is_plain
         and architecture.tokens >= 3
         and linear.zero is False
         and all(form.rank_two for form in forms)
@@ -118,14 +64,14 @@ def _softmax(architecture: Architecture, forms: list[FormFacts], linear: FormFac
         return Determined(only_linear, frozenset(), None)
     if architecture.depth == 1:
         return Determined(all_forms | only_linear, frozenset(), "thm-3.9")
-    if is_plain(architecture):
+    if architecture.is_plain:
         return _until_collapse(architecture, forms, only_linear)
-    alone = adds_nothing(architecture) or attends_to_all(architecture)
+    alone = architecture.adds_nothing or architecture.attends_to_all
     every = architecture.tokens >= 3 or (
-        adds_nothing(architecture) and all(form.skew is False for form in forms[:-1])
+        architecture.adds_nothing and all(form.skew is False for form in forms[:-1])
     )
     seen = all_forms | only_linear if alone and every else only_linear
-    kind = "softmax-inner-fibers" if adds_values(architecture) else "softmax-causal-fibers"
+    kind = "softmax-inner-fibers" if architecture.adds_values else "softmax-causal-fibers"
     return Determined(seen, frozenset(), kind)
 
 
@@ -153,3 +99,21 @@ def together(first: Determined, second: Determined) -> Determined:
     unseen = first.unseen & second.unseen
     statement = first.statement if first.seen else second.statement
     return Determined((first.seen | second.seen) - unseen, unseen, statement)
+
+
+def is_zero(architecture: Architecture, facts: Sequence[FormFacts]) -> bool:
+    """Whether the function (for a residual skip the update) is exactly zero (thm-3.2, thm-3.9).
+
+    Lightning without skip is zero when L = 0 or some M_i = 0, a factor of every term; a table when
+    it is; the others when L = 0, or V = 0.
+    """
+    if kind_of(architecture) == "table of products":
+        return all(fact.zero for fact in facts)
+    if architecture.is_homogeneous:
+        return any(fact.zero for fact in facts)
+    return bool(facts[-1].zero)
+
+
+def is_scale_free(architecture: Architecture) -> bool:
+    """Whether virtual weights count up to rescaling only (eq-13)."""
+    return kind_of(architecture) == "virtual weights" and architecture.is_homogeneous

@@ -4,32 +4,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import flint
 import numpy as np
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, Agreement, agreements
 from neuromanifold.fibers.determined import (
     Determined,
-    FormFacts,
     determined,
-    exact_facts,
-    numeric_facts,
+    is_scale_free,
+    is_zero,
     together,
 )
-from neuromanifold.fibers.invariants import Invariant, invariants, kind_of
-from neuromanifold.fibers.rationals import ExactInvariant, exact_invariants, multiply_to_one
-from neuromanifold.fibers.units import InUnits
-from neuromanifold.networks.traits import (
-    adds_alike,
-    adds_input,
-    attends_to_all,
-    has_one_head,
-    is_homogeneous,
-    is_linear_in_scores,
+from neuromanifold.fibers.invariants import (
+    ExactInvariant,
+    Invariant,
+    exact_invariants,
+    invariants,
+    kind_of,
+    weight_facts,
 )
+from neuromanifold.fibers.outputs import common_units, output_difference, outputs, random_inputs
+from neuromanifold.fibers.units import InUnits
 from neuromanifold.networks.weights import Weights
 
 FACTOR = "the size"
+_INPUTS = 8
+"""Inputs at which outputs are compared where a network has no invariants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Evidence:
 def comparable_invariants(first: Architecture, second: Architecture) -> bool:
     """Whether both networks have invariants, and those of one kind."""
     kind = kind_of(first)
-    alike = adds_alike(first, second) and (kind, first.depth) == (kind_of(second), second.depth)
+    alike = first.adds_alike(second) and (kind, first.depth) == (kind_of(second), second.depth)
     return kind is not None and alike
 
 
@@ -106,19 +107,6 @@ def gather(first: Weights, second: Weights, units: tuple[InUnits, InUnits]) -> E
     )
 
 
-def is_zero(architecture: Architecture, facts: Sequence[FormFacts]) -> bool:
-    """Whether the function (for a residual skip the update) is exactly zero (thm-3.2, thm-3.9).
-
-    Lightning without skip is zero when L = 0 or some M_i = 0, a factor of every term; a table when
-    it is; the others when L = 0, or V = 0.
-    """
-    if kind_of(architecture) == "table of products":
-        return all(fact.zero for fact in facts)
-    if is_homogeneous(architecture):
-        return any(fact.zero for fact in facts)
-    return bool(facts[-1].zero)
-
-
 def exactly_equal(first: Weights, second: Weights) -> Reason | None:
     """The reason when the floats as they are have equal invariants; None when they have not."""
     if first.architecture == second.architecture and all(
@@ -130,7 +118,7 @@ def exactly_equal(first: Weights, second: Weights) -> Reason | None:
     if not comparable_invariants(architecture, second.architecture):
         return None
     pair = exact_pair(first, second)
-    facts = [[exact_facts(one) for one in own] for own in pair]
+    facts = [[one.facts for one in own] for own in pair]
     if all(is_zero(architecture, own) for own in facts):
         return _zero_reason(architecture)
     shared = together(*(determined(architecture, own) for own in facts))
@@ -166,9 +154,30 @@ def equal_invariants(
     found = [factor for factor in factors if factor is not None]
     if len(found) < len(factors):
         return False
-    l = len(found) - 1
-    exponents = [*(3 ** (l - i) for i in range(1, l + 1)), 1]
-    return multiply_to_one(list(zip(found, exponents, strict=True)))
+    return _rescale_each_other(found)
+
+
+def _rescale_each_other(factors: Sequence[Fraction]) -> bool:
+    """Whether ρ ∏ λ_i^{3^{l-i}} = 1, without writing the product down (eq-13).
+
+    It is ρ P_l with P_i = λ_i P_{i-1}³ and P_1 = λ_1: so P_l = 1/ρ, and from P_i follows P_{i-1},
+    the only real cube root of P_i/λ_i, if that is rational.
+    """
+    *rescalings, rho = factors
+    product = 1 / rho
+    for factor in reversed(rescalings[1:]):
+        root = _cube_root(product / factor)
+        if root is None:
+            return False
+        product = root
+    return product == rescalings[0]
+
+
+def _cube_root(value: Fraction) -> Fraction | None:
+    """The rational cube root, if there is one."""
+    parts = [int(flint.fmpz(abs(n)).root(3)) for n in (value.numerator, value.denominator)]
+    root = Fraction(*parts) * (1 if value > 0 else -1)
+    return root if root**3 == value else None
 
 
 def equal_reason(first: Weights, second: Weights, shared: Determined) -> Reason:
@@ -184,33 +193,11 @@ def equal_reason(first: Weights, second: Weights, shared: Determined) -> Reason:
     return Reason("eq-8", "the virtual weights (M, L) agree")
 
 
-def is_scale_free(architecture: Architecture) -> bool:
-    """Whether virtual weights count up to rescaling only (eq-13)."""
-    return kind_of(architecture) == "virtual weights" and is_homogeneous(architecture)
-
-
 def _zero_reason(architecture: Architecture) -> Reason:
-    statement = "thm-3.2" if is_linear_in_scores(architecture) else "thm-3.9"
-    if adds_input(architecture):
+    statement = "thm-3.2" if architecture.is_linear_in_scores else "thm-3.9"
+    if architecture.adds_input:
         return Reason(statement, "both networks leave their input as it is")
     return Reason(statement, "both functions are zero")
-
-
-def weight_facts(weights: Weights, found: Sequence[Invariant]) -> list[FormFacts]:
-    """Facts that noise leaves no doubt about, and zeros that are exact."""
-    facts = [numeric_facts(one) for one in found]
-    if any(fact.zero is None or fact.skew is None for fact in facts):
-        exact = map(exact_facts, exact_invariants(weights))
-        facts = [
-            replace(fact, zero=fact.zero or one.zero or fact.zero, skew=_or(fact.skew, one.skew))
-            for fact, one in zip(facts, exact, strict=True)
-        ]
-    return facts
-
-
-def _or(numeric: bool | None, exact: bool | None) -> bool | None:
-    """What floats say; where they cannot tell, only an exact yes counts."""
-    return numeric if numeric is not None else (True if exact else None)
 
 
 def _difference(
@@ -259,7 +246,7 @@ def _symmetric_parts(
     After a layer whose form has rank one all tokens are parallel; one token is parallel to itself.
     """
     architecture = first.architecture
-    if not (is_scale_free(architecture) and attends_to_all(architecture)):
+    if not (is_scale_free(architecture) and architecture.attends_to_all):
         return None
     start = 0
     if architecture.tokens > 1:
@@ -288,7 +275,7 @@ def _symmetric(one: Invariant) -> Invariant:
 def _table_reason(first: Weights, second: Weights) -> Reason:
     """Why tables agree: mixed heads, swapped factors of rank one, or a rescaled pair (A, V)."""
     architecture = first.architecture
-    if not (has_one_head(architecture) and has_one_head(second.architecture)):
+    if not (architecture.has_one_head and second.architecture.has_one_head):
         return Reason("head-mixing", "the heads mix: their sums of products agree")
     pairs = []
     for weights in (first, second):
@@ -309,3 +296,19 @@ def _parallel(B: np.ndarray, C: np.ndarray) -> bool:
     B, C = (M / (np.abs(M).max() or 1.0) for M in (B, C))
     B, C = (M / (np.linalg.norm(M) or 1.0) for M in (B, C))
     return bool(min(np.linalg.norm(B - C), np.linalg.norm(B + C)) < 1e-3)
+
+
+def deviation(first: Weights, second: Weights) -> Agreement:
+    """The distance of two functions in what distinguishes them best (eq-6).
+
+    In the invariants, where a network has them: they show what outputs may hide. Else at random
+    inputs, at the one where the distance is largest compared with what rounding does there.
+    """
+    units = common_units(first, second)
+    evidence = gather(first, second, units)
+    if evidence.compared:
+        return max(evidence.compared, key=lambda one: (not one.explained, one.distance))
+    if evidence.equal is not None:
+        return Agreement("the zero function", 0.0, 0.0)
+    X = random_inputs((first.architecture, second.architecture), _INPUTS, 0)
+    return output_difference(*(outputs(scaled, X, 0) for scaled in units)).agreement

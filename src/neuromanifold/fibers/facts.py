@@ -16,10 +16,13 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.dyadic import Dyadic
-from neuromanifold.fibers.invariants import Invariant, virtual_invariants
-from neuromanifold.fibers.rationals import ExactInvariant, exact_virtual
+from neuromanifold.display import Recorded
+from neuromanifold.fibers.invariants import (
+    Invariant,
+    exact_virtual,
+    virtual_invariants,
+)
 from neuromanifold.fibers.units import in_units
-from neuromanifold.networks.traits import has_one_head, has_virtual_weights
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts
 
@@ -31,7 +34,7 @@ Matrix = Float[np.ndarray, "_ _"]
 
 
 @dataclass(frozen=True, slots=True)
-class Spectrum:
+class Spectrum(Recorded):
     """A rank with the evidence for it.
 
     Attributes:
@@ -49,6 +52,7 @@ class Spectrum:
     values: tuple[float, ...]
     noise: float
     decided: bool
+    _json = "name rank exact_rank=exact decided singular_values=values gap distance tolerance"
 
     @property
     def gap(self) -> float | None:
@@ -79,19 +83,6 @@ class Spectrum:
         doubt = "" if self.decided else ", up to rounding undecided"
         return f"rank {self.name} = {self.rank}{doubt} ({numbers})"
 
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "name": self.name,
-            "rank": self.rank,
-            "exact_rank": self.exact,
-            "decided": self.decided,
-            "singular_values": list(self.values),
-            "gap": self.gap,
-            "distance": self.distance,
-            "tolerance": self.tolerance,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class WeightFacts:
@@ -118,41 +109,39 @@ class WeightFacts:
 
 def facts_of(weights: Weights) -> WeightFacts:
     """The facts of weights (eq-8); for several heads those of the architecture alone."""
-    facts = Facts.of(weights.architecture)
-    if not has_one_head(weights.architecture):
+    architecture = weights.architecture
+    facts = Facts.of(architecture)
+    spectra: list[Spectrum] = []
+    if not architecture.has_one_head:
         return WeightFacts(facts, ())
-    layers = [_spectra(_one_layer(weights, i)) for i in range(weights.architecture.depth)]
-    pairs = [
-        (replace(A, name=f"A_{i}"), replace(V, name=f"V_{i}"))
-        for i, (A, V) in enumerate(layers, start=1)
-    ]
+    for i, layer in enumerate(weights.layers):  # (A, V): virtual weights of the layer by itself
+        pair = _twice(Weights((layer,), architecture.layer(i)))
+        names = (f"A_{i + 1}", f"V_{i + 1}")
+        spectra += [
+            replace(spectrum(*one), name=name) for name, one in zip(names, pair, strict=True)
+        ]
     facts = replace(
         facts,
-        attention_ranks=tuple(A.rank for A, _ in pairs),
-        value_map_ranks=tuple(V.rank for _, V in pairs),
+        attention_ranks=tuple(A.rank for A in spectra[::2]),
+        value_map_ranks=tuple(V.rank for V in spectra[1::2]),
     )
-    spectra = tuple(one for pair in pairs for one in pair)
-    if not has_virtual_weights(weights.architecture):
-        return WeightFacts(facts, spectra)
-    *forms, linear = _spectra(weights)
+    if not architecture.has_virtual_weights:
+        return WeightFacts(facts, tuple(spectra))
+    found = _twice(weights)
+    *forms, linear = (spectrum(*one) for one in found)
     facts = replace(
         facts,
         form_ranks=tuple(form.rank for form in forms),
-        skew_forms=_skew_forms(weights),
+        skew_forms=tuple(_is_skew(*one) for one in found[:-1]),
         linear_rank=linear.rank,
     )
     return WeightFacts(facts, (*spectra, *forms, linear))
 
 
-def _one_layer(weights: Weights, i: int) -> Weights:
-    """Layer i as a network of its own, whose virtual weights are A and V."""
-    return Weights((weights.layers[i],), weights.architecture.layer(i))
-
-
-def _spectra(weights: Weights) -> list[Spectrum]:
-    """The ranks of M_1, …, M_l and L."""
-    found = zip(virtual_invariants(in_units(weights)), exact_virtual(weights), strict=True)
-    return [spectrum(one, exact.value) for one, exact in found]
+def _twice(weights: Weights) -> list[tuple[Invariant, Dyadic]]:
+    """M_1, …, M_l and L, in floats with their noise and exactly."""
+    exact = [one.value for one in exact_virtual(weights)]
+    return list(zip(virtual_invariants(in_units(weights)), exact, strict=True))
 
 
 def spectrum(found: Invariant, exact: Dyadic) -> Spectrum:
@@ -169,16 +158,7 @@ def spectrum(found: Invariant, exact: Dyadic) -> Spectrum:
     return Spectrum(found.name, rank, rank, tuple(map(float, values)), noise, decided)
 
 
-def _skew_forms(weights: Weights) -> tuple[bool, ...]:
-    """For each M_i whether its symmetric part is zero, exactly or up to rounding with a gap."""
-    return tuple(
-        _is_skew(one, exact)
-        for one, exact in zip(
-            virtual_invariants(in_units(weights))[:-1], exact_virtual(weights)[:-1], strict=True
-        )
-    )
-
-
-def _is_skew(found: Invariant, exact: ExactInvariant) -> bool:
+def _is_skew(found: Invariant, exact: Dyadic) -> bool:
+    """Whether the symmetric part is zero, exactly or up to rounding with a gap."""
     symmetric = float(np.linalg.norm(found.matrix + found.matrix.T)) / 2
-    return exact.value.is_skew or (symmetric <= found.noise and found.size >= GAP * found.noise > 0)
+    return exact.is_skew or (symmetric <= found.noise and found.size >= GAP * found.noise > 0)

@@ -15,15 +15,17 @@ up to rounding.
 
 import hashlib
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
-from neuromanifold.fibers.determined import determined
-from neuromanifold.fibers.evidence import is_scale_free, is_zero, weight_facts
-from neuromanifold.fibers.invariants import Invariant, invariants, kind_of
+from neuromanifold.fibers.determined import determined, is_scale_free, is_zero
+from neuromanifold.fibers.invariants import Invariant, invariants, kind_of, weight_facts
 from neuromanifold.fibers.units import in_units
+from neuromanifold.networks.virtual import degrees
 from neuromanifold.networks.weights import Weights
 
 Numbers = Float[np.ndarray, " n"]
@@ -36,7 +38,7 @@ _COMPUTED = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Displayed, Recorded):
     """Numbers that all weights of one function share, and a short hash of them.
 
     Attributes:
@@ -50,21 +52,14 @@ class Fingerprint:
     values: Float[np.ndarray, " n"]
     bounds: Float[np.ndarray, " n"]
     reason: str | None
+    _json = "hash reason digits values"
+    digits: ClassVar[int] = DIGITS
 
     def __str__(self) -> str:
         if self.hash is None:
             return f"Fingerprint none: {self.reason}."
         count = len(self.values)
         return f"Fingerprint {self.hash} of {count} invariants rounded to {DIGITS} decimals."
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "hash": self.hash,
-            "reason": self.reason,
-            "digits": DIGITS,
-            "values": self.values.tolist(),
-        }
 
 
 def fingerprint(weights: Weights) -> Fingerprint:
@@ -123,13 +118,12 @@ def _sign(one: Invariant, number: int) -> int:
 
 def _rescaled(seen: list[Invariant], signs: list[int]) -> tuple[Numbers, Numbers]:
     """Directions with positive sign, the logarithm of L ∏ M_i^{3^{l-i}}, and its sign (eq-13)."""
-    l = len(seen) - 1
-    weights = [*(3.0 ** (l - i) for i in range(1, l + 1)), 1.0]
+    powers = degrees(len(seen) - 1)
     directions = [
         sign * one.matrix.ravel() / one.size for one, sign in zip(seen, signs, strict=True)
     ]
-    logarithm = sum(w * _logarithm(one) for w, one in zip(weights, seen, strict=True))
-    slack = sum(w * _bound(one) for w, one in zip(weights, seen, strict=True))
+    logarithm = sum(w * _logarithm(one) for w, one in zip(powers, seen, strict=True))
+    slack = sum(w * _bound(one) for w, one in zip(powers, seen, strict=True))
     bounds = [np.full(one.matrix.size, _bound(one)) for one in seen]
     whole = [logarithm, float(np.prod(signs))]
     return (

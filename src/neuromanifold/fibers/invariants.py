@@ -1,4 +1,4 @@
-"""What a function shows of its weights, with the effect that rounding the weights has on it.
+"""What a function shows of its weights: exactly, or with the effect of rounding the weights.
 
 For one head without residual skip these are the virtual weights (M_1, …, M_l, L) (eq-8), for one
 lightning layer the table of products of linear forms Σ_h α_m ν_n (prop-a.5), for one softmax layer
@@ -15,25 +15,42 @@ result is the size of what rounding does to this matrix; it knows that rows of C
 K C^{-1} are rounded each to its own size, and it grows with the condition of the weights.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import permutations
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.architecture import Architecture
 from neuromanifold.fibers.units import InUnits
-from neuromanifold.networks.traits import (
-    adds_values,
-    has_one_head,
-    has_virtual_weights,
-    is_linear_in_scores,
-)
+from neuromanifold.networks.exact_virtual import exact_forms, exact_layers, exact_value_map
 from neuromanifold.networks.weights import Weights
 
 Matrix = Float[np.ndarray, "_ _"]
 Kind = Literal["virtual weights", "table of products"]
+
+_CLEAR = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class FormFacts:
+    """What is known of a matrix; None where floats cannot tell.
+
+    Attributes:
+        name: of the matrix.
+        zero: whether it is zero.
+        skew: whether it is square and skew-symmetric.
+        rank_two: whether its rank is at least two.
+    """
+
+    name: str
+    zero: bool | None
+    skew: bool | None
+    rank_two: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +81,70 @@ class Invariant:
             return 0.0
         return float(self.noise / self.size) if self.size else np.inf
 
+    @property
+    def facts(self) -> FormFacts:
+        """What the noise leaves no doubt about."""
+        M, clear = self.matrix, _CLEAR * self.noise
+        zero = None
+        if self.size > clear:
+            zero = False
+        elif self.size == self.noise == 0:
+            zero = True
+        if not _is_square(M):
+            return FormFacts(self.name, zero, False, None)
+        skew = False if np.linalg.norm(M + M.T) / 2 > clear else (True if zero else None)
+        second = np.linalg.svd(M, compute_uv=False)[1] if len(M) > 1 else 0.0
+        return FormFacts(self.name, zero, skew, True if second > clear else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactInvariant:
+    """An invariant of the floats as they are.
+
+    Attributes:
+        name: M_1, …, L, or T and V.
+        value: the array.
+    """
+
+    name: str
+    value: Dyadic
+
+    @property
+    def facts(self) -> FormFacts:
+        """All of them."""
+        value = self.value
+        if not _is_square(value.integers):
+            return FormFacts(self.name, value.is_zero, False, None)
+        return FormFacts(self.name, value.is_zero, value.is_skew, value.rank >= 2)
+
+
+def _is_square(matrix: np.ndarray) -> bool:
+    return matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+
+
+def weight_facts(weights: Weights, found: Sequence[Invariant]) -> list[FormFacts]:
+    """Facts that noise leaves no doubt about, and zeros and skew forms that are exact."""
+    facts = [one.facts for one in found]
+    if any(fact.zero is None or fact.skew is None for fact in facts):
+        exact = [one.facts for one in exact_invariants(weights)]
+        facts = [
+            replace(
+                fact,
+                zero=True if one.zero else fact.zero,
+                skew=True if fact.skew is None and one.skew else fact.skew,
+            )
+            for fact, one in zip(facts, exact, strict=True)
+        ]
+    return facts
+
 
 def kind_of(architecture: Architecture) -> Kind | None:
     """Which invariants a network has; None for several heads or a residual skip in depth."""
-    if architecture.depth == 1 and is_linear_in_scores(architecture):
+    if architecture.depth == 1 and architecture.is_linear_in_scores:
         return "table of products"
-    if has_virtual_weights(architecture):
+    if architecture.has_virtual_weights:
         return "virtual weights"
-    if architecture.depth == 1 and has_one_head(architecture):
+    if architecture.depth == 1 and architecture.has_one_head:
         return "virtual weights"
     return None
 
@@ -182,7 +255,7 @@ def _tables(scaled: InUnits) -> tuple[Invariant, ...]:
     table = sum(table.transpose(order) for order in orders) / len(orders)
     exponent = scaled.output - scaled.input
     found = (Invariant("T", np.asarray(table), float(np.sqrt(square)), exponent),)
-    if adds_values(architecture):
+    if architecture.adds_values:
         found += (Invariant("V", np.asarray(total), float(np.sqrt(square_V)), exponent),)
     return found
 
@@ -192,3 +265,47 @@ def table_orders(tokens: int) -> tuple[tuple[int, ...], ...]:
     if tokens > 1:
         return ((0, 1, 2, 3), (0, 1, 3, 2))
     return tuple((0, *order) for order in permutations((1, 2, 3)))
+
+
+def exact_invariants(
+    weights: Weights, temperature: Fraction = Fraction(1)
+) -> tuple[ExactInvariant, ...]:
+    """The invariants of the floats as they are; forms are multiplied by `temperature`.
+
+    Two networks of temperatures τ and τ' are compared with forms multiplied by τ' and τ: that is
+    comparing M/τ with M'/τ', without a division.
+    """
+    if kind_of(weights.architecture) == "table of products":
+        return _exact_tables(weights, exact_layers(weights)[0])
+    return exact_virtual(weights, temperature)
+
+
+def exact_virtual(
+    weights: Weights, temperature: Fraction = Fraction(1)
+) -> tuple[ExactInvariant, ...]:
+    """M_1, …, M_l, multiplied by `temperature`, and L of weights with one head (eq-8)."""
+    forms, L = exact_forms(weights)
+    shift = temperature.denominator.bit_length() - 1  # of a float: a power of two
+    named = [
+        ExactInvariant(f"M_{i}", Dyadic(M.integers * temperature.numerator, M.exponent - shift))
+        for i, M in enumerate(forms, start=1)
+    ]
+    return (*named, ExactInvariant("L", L))
+
+
+def _exact_tables(weights: Weights, layer: dict[str, list[Dyadic]]) -> tuple[ExactInvariant, ...]:
+    """The symmetric table of one lightning layer, and ΣV with an inner skip (prop-a.5)."""
+    tables: list[Dyadic] = []
+    total: list[Dyadic] = []
+    for h in range(weights.architecture.heads):
+        A, V = layer["key"][h].T @ layer["query"][h], exact_value_map(layer, h)
+        product = np.multiply.outer(V.integers, A.integers).transpose(0, 3, 1, 2)  # n, m, i, j
+        orders = table_orders(weights.architecture.tokens)
+        symmetric = sum(product.transpose(order) for order in orders)
+        tables.append(Dyadic(np.asarray(symmetric), V.exponent + A.exponent))
+        total.append(V)
+    table, values = tables[0], total[0]
+    for one, V in zip(tables[1:], total[1:], strict=True):
+        table, values = table + one, values + V
+    found = (ExactInvariant("T", table),)
+    return (*found, ExactInvariant("V", values)) if weights.architecture.adds_values else found

@@ -21,15 +21,9 @@ from jaxtyping import Float, Int
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
-from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
+from neuromanifold.fibers.agreement import UNDECIDED_FACTOR, Agreement
 from neuromanifold.fibers.units import InUnits, in_units, size_exponent
-from neuromanifold.networks.traits import (
-    adds_input,
-    adds_values,
-    attends_to_past,
-    averages_tokens,
-    is_homogeneous,
-)
+from neuromanifold.networks.evaluation import layer_update
 from neuromanifold.networks.weights import Weights
 
 Inputs = Float[np.ndarray, "n d t"]
@@ -37,6 +31,7 @@ Tensors = list[dict[str, np.ndarray]]
 
 _SIZES = (1.0, 4.0, 0.25, 2.0, 8.0, 0.5, 16.0, 0.125)
 _COPIES = 8
+_FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +70,14 @@ class OutputDifference:
         ratios = np.where(self.differences > 0, self.differences / np.maximum(self.bounds, tiny), 0)
         return int(np.argmax(ratios))
 
+    @property
+    def agreement(self) -> Agreement:
+        """The distance there, relative to the size of the outputs."""
+        at = self.telling
+        size = self.sizes[at] or 1.0
+        tolerance = self.bounds[at] / size / UNDECIDED_FACTOR
+        return Agreement("the outputs", float(self.differences[at] / size), float(tolerance))
+
 
 def random_inputs(architectures: Sequence[Architecture], count: int, seed: int) -> Inputs:
     """Normal tokens of length about 1, times the sizes of the module's docstring in turn."""
@@ -82,14 +85,14 @@ def random_inputs(architectures: Sequence[Architecture], count: int, seed: int) 
         raise ArgumentError(f"at least one input is needed; got {count}")
     d, t = architectures[0].widths[0], architectures[0].tokens
     X = np.random.default_rng(seed).standard_normal((count, d, t)) / np.sqrt(d)
-    if all(map(is_homogeneous, architectures)):
+    if all(one.is_homogeneous for one in architectures):
         return X
     return X * np.resize(_SIZES, count)[:, None, None]
 
 
 def common_units(first: Weights, second: Weights) -> tuple[InUnits, InUnits]:
     """Both weights in units, with one unit for the inputs of both."""
-    if is_homogeneous(first.architecture) and is_homogeneous(second.architecture):
+    if first.architecture.is_homogeneous and second.architecture.is_homogeneous:
         return in_units(first), in_units(second)
     s = -max(size_exponent(first), size_exponent(second)) // 2
     return in_units(first, s), in_units(second, s)
@@ -106,7 +109,7 @@ def outputs(scaled: InUnits, inputs: Inputs, seed: int, *, whole: bool = False) 
     """
     generator = np.random.default_rng((seed, 1))
     tensors = [
-        {name: _copies(np.asarray(T), N[name], generator) for name, T in layer.tensors().items()}
+        {name: _copies(T, N[name], generator) for name, T in layer.arrays().items()}
         for layer, N in zip(scaled.weights.layers, scaled.rounding, strict=True)
     ]
     with np.errstate(all="ignore"):
@@ -115,7 +118,7 @@ def outputs(scaled: InUnits, inputs: Inputs, seed: int, *, whole: bool = False) 
         values = np.ldexp(values, (exponents - top)[:, :, None, None])
         moved = np.linalg.norm(values[1:] - values[0], axis=(2, 3))
         noise = np.sqrt(np.mean(moved * moved, axis=0))
-    added = inputs if whole and adds_input(scaled.weights.architecture) else 0.0
+    added = inputs if whole and scaled.weights.architecture.adds_input else 0.0
     return Outputs(values[0] + added, noise, top + scaled.output)
 
 
@@ -137,54 +140,39 @@ def output_difference(one: Outputs, other: Outputs) -> OutputDifference:
     )
 
 
+def function_deviation(first: Weights, second: Weights, *, seed: int) -> float:
+    """The largest ‖φ − φ'‖ / ‖φ‖ at a few random inputs, 0 where both are 0 (eq-6).
+
+    For a residual skip both are less the input, which they add unchanged.
+    """
+    X = random_inputs((first.architecture, second.architecture), _FEW, seed)
+    units = common_units(first, second)
+    found = output_difference(*(outputs(scaled, X, seed) for scaled in units))
+    return float((found.differences / np.where(found.sizes > 0, found.sizes, 1.0)).max())
+
+
 def _copies(
     T: np.ndarray, N: np.ndarray, generator: np.random.Generator
-) -> Float[np.ndarray, "copies ..."]:
+) -> Float[np.ndarray, "copies 1 ..."]:
     """The tensor, and the tensor after errors of `UNDECIDED_FACTOR` times its rounding."""
     errors = UNDECIDED_FACTOR * N * generator.standard_normal((_COPIES, *T.shape))
-    return np.concatenate([T[None], T + errors])
+    return np.concatenate([T[None], T + errors])[:, None]
 
 
 def _evaluate(
     tensors: Tensors, architecture: Architecture, inputs: Inputs
 ) -> tuple[Float[np.ndarray, "copies n d_l t"], Int[np.ndarray, "copies n"]]:
-    """The network of attention.py for a batch of weights, with the exponents taken out."""
+    """The network for a batch of weights, with the exponents taken out."""
     copies = len(tensors[0]["key"])
     X = np.broadcast_to(inputs, (copies, *inputs.shape))
     exponents = np.zeros(X.shape[:2], dtype=np.int64)
     D = np.zeros_like(X)
     for layer in tensors:
-        if adds_input(architecture):
-            D = D + _layer(layer, X + D, architecture)
+        if architecture.adds_input:
+            D = D + layer_update(layer, X + D, architecture)
             continue
-        X = _layer(layer, X, architecture)
-        if is_homogeneous(architecture):
+        X = layer_update(layer, X, architecture)
+        if architecture.is_homogeneous:
             shift = np.frexp(np.abs(X).max(axis=(2, 3)))[1].astype(np.int64)
             X, exponents = np.ldexp(X, -shift[:, :, None, None]), 3 * exponents + shift
-    return (D if adds_input(architecture) else X), exponents
-
-
-def _layer(
-    layer: dict[str, np.ndarray], X: Float[np.ndarray, "copies n d t"], architecture: Architecture
-) -> Float[np.ndarray, "copies n d_next t"]:
-    """Σ_h V_h X P_h, with the inner skip Σ_h V_h X (1 + P_h) (def-1, eq-15)."""
-    total = 0.0
-    for h in range(architecture.heads):
-        K, Q, V = (layer[name][:, None, h] for name in ("key", "query", "value"))
-        P = np.swapaxes(K @ X, -1, -2) @ (Q @ X)
-        seen = np.triu(np.ones(P.shape[-2:], dtype=bool))
-        if averages_tokens(architecture):
-            P = P / architecture.temperature
-            if attends_to_past(architecture):
-                P = np.where(seen, P, -np.inf)
-            P = np.exp(P - P.max(axis=-2, keepdims=True))
-            P = P / P.sum(axis=-2, keepdims=True)
-        elif attends_to_past(architecture):
-            P = np.where(seen, P, 0.0)
-        mixed = V @ (X @ P)
-        if adds_values(architecture):
-            mixed = mixed + V @ X
-        if "output" in layer:
-            mixed = layer["output"][:, None, h] @ mixed
-        total = total + mixed
-    return np.asarray(total)
+    return (D if architecture.adds_input else X), exponents

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, UNDECIDED_FACTOR
 from neuromanifold.fibers.evidence import Evidence, exactly_equal, gather
@@ -37,8 +37,7 @@ from neuromanifold.fibers.outputs import (
 )
 from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.units import InUnits, in_float64, unit_roundoff
-from neuromanifold.networks.traits import adds_input, is_homogeneous
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, replace_layers, scale_output
 
 Verdict = Literal["same", "different", "undecided"]
 
@@ -46,7 +45,7 @@ _LARGEST_EXPONENT = 900  # in units numbers have size about one, and float64 end
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(Recorded):
     """An input at which two functions differ.
 
     Attributes:
@@ -58,17 +57,16 @@ class Witness:
     input: Float[np.ndarray, "d t"]
     first: Float[np.ndarray, "d_l t"]
     second: Float[np.ndarray, "d_l t"]
+    _json = "input outputs"
 
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "input": _listed(self.input),
-            "outputs": [_listed(self.first), _listed(self.second)],
-        }
+    @property
+    def outputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both outputs."""
+        return self.first, self.second
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Displayed):
+class Comparison(Displayed, Recorded):
     """Whether two weights have the same function, and how that is known.
 
     Attributes:
@@ -116,24 +114,6 @@ class Comparison(Displayed):
             how = f"exact, the floats as they are; {self.tested}"
         return f"{word}: {self.reason} ({how})."
 
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form; a tolerance beyond all bounds is null."""
-        return {
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "statement": self.statement,
-            "compared": self.compared,
-            "error": _finite(self.error),
-            "tolerance": _finite(self.tolerance),
-            "bound": _finite(self.bound),
-            "witness": None if self.witness is None else self.witness.to_dict(),
-            "transport": None if self.transport is None else self.transport.to_dict(),
-            "tested": self.tested,
-            "inputs": self.inputs,
-            "seed": self.seed,
-            "exact": self.exact,
-        }
-
 
 def same_function(
     first: Weights, second: Weights, *, inputs: int = 64, seed: int = 0, exact: bool = False
@@ -160,7 +140,7 @@ def same_function(
         return compare_exactly(first, second, inputs=inputs, seed=seed)
     units = common_units(first, second)
     X = random_inputs((first.architecture, second.architecture), inputs, seed)
-    whole = adds_input(first.architecture) != adds_input(second.architecture)
+    whole = first.architecture.adds_input != second.architecture.adds_input
     at = [outputs(scaled, X, seed, whole=whole) for scaled in units]
     compared = output_difference(*at)
     evidence = gather(first, second, units)
@@ -209,22 +189,12 @@ def _carried(
     W, W_new = (one.weights for one in units)
     exponent = units[1].output - units[0].output
     if W.architecture == W_new.architecture and abs(exponent) < _LARGEST_EXPONENT:
-        W_new = _with_output_scale(W_new, exponent)
+        W_new = scale_output(W_new, exponent)
         for pair in ((W, W_new), (W_new, W)):
             found = transport(*pair, unit=unit)
             if found.found:
                 return found, False
     return None, False
-
-
-def _with_output_scale(weights: Weights, exponent: int) -> Weights:
-    """The weights with their output times a power of two."""
-    layers = [
-        {name: np.asarray(T) for name, T in layer.tensors().items()} for layer in weights.layers
-    ]
-    last = "output" if "output" in layers[-1] else "value"
-    layers[-1][last] = np.ldexp(layers[-1][last], exponent)
-    return Weights.from_tensors(weights.architecture, layers)
 
 
 def _decide(
@@ -275,10 +245,7 @@ def _measure(
             return worst.name, worst.distance, worst.tolerance
     if verdict == "same" and found is not None:
         return "weights", found.residual, found.tolerance
-    at = compared.telling
-    size = compared.sizes[at] or 1.0
-    error = compared.differences[at] / size
-    return "outputs", float(error), float(compared.bounds[at] / size / UNDECIDED_FACTOR)
+    return "outputs", compared.agreement.distance, compared.agreement.tolerance
 
 
 def _witness(
@@ -296,7 +263,7 @@ def _witness(
     floats. A residual skip adds the input that was left out.
     """
     exponents = [int(part.exponents[number]) for part in at]
-    if all(is_homogeneous(w.architecture) for w in pair):
+    if all(w.architecture.is_homogeneous for w in pair):
         degree = 3 ** pair[0].architecture.depth
         s = -round(max(exponents) / degree)
         exponents = [exponent + s * degree for exponent in exponents]
@@ -307,25 +274,16 @@ def _witness(
             for part, exponent in zip(at, exponents, strict=True)
         ]
     for k, w in enumerate(pair):
-        if adds_input(w.architecture) and not whole:
+        if w.architecture.adds_input and not whole:
             shown[k] = shown[k] + X
     return Witness(X, *shown)
 
 
 def _tested(weights: Weights, inputs: int, seed: int) -> str:
     kind = "of one size"
-    if not is_homogeneous(weights.architecture):
+    if not weights.architecture.is_homogeneous:
         kind = "from 1/8 to 16 times the size at which the first layer has scores of size one"
     return f"outputs at {inputs} random inputs, {kind}, seed {seed}"
-
-
-def _listed(array: np.ndarray) -> list[list[float | None]]:
-    """Rows of numbers; what is beyond the range of floats is null."""
-    return [[_finite(float(x)) for x in row] for row in array]
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _at_one_temperature(first: Weights, second: Weights) -> tuple[Weights, Weights]:
@@ -334,12 +292,9 @@ def _at_one_temperature(first: Weights, second: Weights) -> tuple[Weights, Weigh
     if one.temperature == other.temperature:
         return first, second
     ratio = one.temperature / other.temperature
-    layers = []
-    for layer in second.layers:
-        tensors = {name: np.asarray(T) for name, T in layer.tensors().items()}
-        dtype = tensors["key"].dtype
-        layers.append(tensors | {"key": (tensors["key"] * ratio).astype(dtype)})
-    return first, Weights.from_tensors(replace(other, temperature=one.temperature), layers)
+    keys = [np.asarray(layer.key) for layer in second.layers]
+    fitted = replace_layers(second, [{"key": (K * ratio).astype(K.dtype)} for K in keys])
+    return first, Weights(fitted.layers, replace(other, temperature=one.temperature))
 
 
 def _face(architecture: Architecture) -> dict[str, object]:

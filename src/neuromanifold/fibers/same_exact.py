@@ -9,32 +9,24 @@ vanishes at all of them the functions are equal but for a chance below (degree/p
 which the reason says.
 """
 
-from fractions import Fraction
-
-import flint
+import jax
 import numpy as np
 
+from neuromanifold.algebra.balls.arrays import balls, midpoints, precision
 from neuromanifold.algebra.modular import FormalElements, over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
-from neuromanifold.architecture import Architecture
-from neuromanifold.fibers.determined import determined, exact_facts, together
+from neuromanifold.fibers.determined import determined, is_scale_free, together
 from neuromanifold.fibers.evidence import (
     FACTOR,
     comparable_invariants,
     equal_invariants,
     exact_pair,
     exactly_equal,
-    is_scale_free,
 )
 from neuromanifold.fibers.outputs import common_units, random_inputs
 from neuromanifold.fibers.same import Comparison, Verdict, Witness
 from neuromanifold.networks.attention import attention
-from neuromanifold.networks.traits import (
-    adds_input,
-    adds_values,
-    attends_to_past,
-    is_linear_in_scores,
-)
+from neuromanifold.networks.evaluation import evaluate
 from neuromanifold.networks.weights import Weights
 
 PRIMES = (8388593, 8388587)
@@ -109,9 +101,7 @@ def _determined_difference(first: Weights, second: Weights) -> tuple[str, str | 
     if not comparable_invariants(architecture, second.architecture):
         return None
     pair = exact_pair(first, second)
-    shared = together(
-        *(determined(architecture, [exact_facts(one) for one in own]) for own in pair)
-    )
+    shared = together(*(determined(architecture, [one.facts for one in own]) for own in pair))
     scale_free = is_scale_free(architecture)
     for one, other in zip(*pair, strict=True):
         if one.name not in shared.seen:
@@ -130,70 +120,20 @@ def _witness(first: Weights, second: Weights, inputs: int, seed: int) -> Witness
     """An input at which balls around the outputs are disjoint, with the outputs as floats."""
     X = random_inputs((first.architecture, second.architecture), inputs, seed)
     s = common_units(first, second)[0].input
-    precision = flint.ctx.prec
-    try:
-        for bits in BITS:
-            flint.ctx.prec = bits
+    for bits in BITS:
+        with precision(bits):
             for x in X[: max(1, 1024 // bits) * 8]:
                 x = np.ldexp(x, s)
                 one, other = _balls(first, x), _balls(second, x)
-                apart = any(
-                    not y.overlaps(z) for y, z in zip(one.entries(), other.entries(), strict=True)
-                )
-                if apart:
-                    return Witness(x, _floats(one), _floats(other))
-    finally:
-        flint.ctx.prec = precision
+                if any(not y.overlaps(z) for y, z in zip(one.flat, other.flat, strict=True)):
+                    return Witness(x, midpoints(one), midpoints(other))
     return None
 
 
-def _floats(balls: flint.arb_mat) -> np.ndarray:
-    values = [float(y.mid()) for y in balls.entries()]
-    return np.array(values).reshape(balls.nrows(), balls.ncols())
-
-
-def _ball_matrix(matrix: np.ndarray) -> flint.arb_mat:
-    rows, columns = matrix.shape
-    return flint.arb_mat(rows, columns, [flint.arb(float(x)) for x in matrix.ravel()])
-
-
-def _balls(weights: Weights, X: np.ndarray) -> flint.arb_mat:
+def _balls(weights: Weights, X: np.ndarray) -> np.ndarray:
     """φ_W(X) in ball arithmetic, for the floats as they are (def-1, eq-15)."""
-    architecture, tokens = weights.architecture, _ball_matrix(X)
-    for layer in weights.layers:
-        total = None
-        for h in range(architecture.heads):
-            T = {name: _ball_matrix(np.asarray(x)[h]) for name, x in layer.tensors().items()}
-            scores = (T["key"] * tokens).transpose() * (T["query"] * tokens)
-            mixed = tokens * _ball_weights(scores, architecture)
-            if adds_values(architecture):
-                mixed = mixed + tokens
-            mixed = T["value"] * mixed
-            if "output" in T:
-                mixed = T["output"] * mixed
-            total = mixed if total is None else total + mixed
-        assert total is not None
-        tokens = tokens + total if adds_input(architecture) else total
-    return tokens
-
-
-def _ball_weights(scores: flint.arb_mat, architecture: Architecture) -> flint.arb_mat:
-    """The attention weights of scores, with mask and normalisation."""
-    t, causal = scores.ncols(), attends_to_past(architecture)
-    kept = [[not causal or j <= i for i in range(t)] for j in range(t)]
-    if is_linear_in_scores(architecture):
-        entries = [scores[j, i] if kept[j][i] else flint.arb(0) for j in range(t) for i in range(t)]
-        return flint.arb_mat(t, t, entries)
-    temperature = flint.arb(architecture.temperature)
-    powers = [
-        [
-            ((scores[j, i] - scores[0, i]) / temperature).exp() if kept[j][i] else flint.arb(0)
-            for i in range(t)
-        ]
-        for j in range(t)
-    ]
-    totals = [sum((powers[j][i] for j in range(t)), flint.arb(0)) for i in range(t)]
-    return flint.arb_mat(t, t, [powers[j][i] / totals[i] for j in range(t) for i in range(t)])
+    layers = [{name: balls(T) for name, T in layer.arrays().items()} for layer in weights.layers]
+    return evaluate(layers, balls(X), weights.architecture)
 
 
 def _vanishes(first: Weights, second: Weights, seed: int) -> bool:
@@ -206,7 +146,7 @@ def _vanishes(first: Weights, second: Weights, seed: int) -> bool:
     function = over_prime_field(difference, (first, second), np.zeros(shape))
     for prime in PRIMES:
         field = PrimeField(prime)
-        pair = tuple(_residues(weights, field) for weights in (first, second))
+        pair = jax.tree.map(field.from_floats, (first, second))
         for k in range(POINTS):
             X = field.random(seed, f"point {k}", shape)
             elements = FormalElements(field, seed + k)
@@ -217,15 +157,3 @@ def _vanishes(first: Weights, second: Weights, seed: int) -> bool:
             if np.any(value):
                 return False
     return True
-
-
-def _residues(weights: Weights, field: PrimeField) -> Weights:
-    """The weights' exact values mod p."""
-    layers = []
-    for layer in weights.layers:
-        tensors = {}
-        for name, T in layer.tensors().items():
-            values = [field.from_fraction(Fraction(float(x))) for x in np.asarray(T).ravel()]
-            tensors[name] = np.array(values).reshape(T.shape)
-        layers.append(tensors)
-    return Weights.from_tensors(weights.architecture, layers)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
-from neuromanifold.fibers.deviation import function_deviation
+from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.units import in_float64
 from neuromanifold.networks.weights import Weights
 from neuromanifold.symmetry.attention import attention_network, named
@@ -15,7 +15,7 @@ from neuromanifold.symmetry.group_element import GroupElement
 
 
 @dataclass(frozen=True, slots=True)
-class FiberSample(Displayed):
+class FiberSample(Displayed, Recorded):
     """Random weights with the function of given weights.
 
     Attributes:
@@ -31,6 +31,12 @@ class FiberSample(Displayed):
     condition: float
     seed: int
     deviation: float
+    _json = "count families condition seed deviation"
+
+    @property
+    def count(self) -> int:
+        """How many points; the weights go to files of their own."""
+        return len(self.points)
 
     def __str__(self) -> str:
         return (
@@ -38,16 +44,6 @@ class FiberSample(Displayed):
             f"condition numbers up to {self.condition:g} (seed {self.seed}); their outputs differ "
             f"by at most {self.deviation:.2g}."
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, without the weights: they go to files of their own."""
-        return {
-            "count": len(self.points),
-            "families": list(self.families),
-            "condition": self.condition,
-            "seed": self.seed,
-            "deviation": self.deviation,
-        }
 
 
 def sample_fiber(

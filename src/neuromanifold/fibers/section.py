@@ -21,7 +21,6 @@ import numpy as np
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.formula.heads import head_ranks
-from neuromanifold.networks.traits import adds_input, attends_to_all, has_one_head, trades_scale
 from neuromanifold.statements import Facts
 
 Entries = np.ndarray
@@ -100,10 +99,10 @@ def _layers(
     form: Callable[..., Entries] | None = None,
 ) -> list[list[Head]]:
     c = Facts.of(architecture).seen_widths
-    scaled = trades_scale(architecture)
+    scaled = architecture.trades_scale
     found = []
     for i in range(architecture.depth):
-        free = i + 1 == architecture.depth or adds_input(architecture)
+        free = i + 1 == architecture.depth or architecture.adds_input
         alpha, nu = head_ranks(architecture, i, c[i], c[i + 1])
         deep = architecture.depth > 1
         forms: list[Entries] = []
@@ -187,7 +186,7 @@ def known_points(architecture: Architecture) -> int:
     """
     c, H = Facts.of(architecture).seen_widths, architecture.heads
     points = factorial(H) ** architecture.depth
-    if not trades_scale(architecture):
+    if not architecture.trades_scale:
         return points
     for factor in _swaps(architecture, c):
         points *= factor
@@ -196,7 +195,7 @@ def known_points(architecture: Architecture) -> int:
 
 def _swaps(architecture: Architecture, c: Sequence[int]) -> Iterator[int]:
     """For each layer in how many ways the linear forms of its heads may change places."""
-    one_head = has_one_head(architecture) and not adds_input(architecture)
+    one_head = architecture.has_one_head and not architecture.adds_input
     parallel = one_head and architecture.tokens == 1
     for i in range(architecture.depth):
         alpha, nu = head_ranks(architecture, i, c[i], c[i + 1])
@@ -205,5 +204,5 @@ def _swaps(architecture: Architecture, c: Sequence[int]) -> Iterator[int]:
             yield 6 if alone else 2
         elif single and alone:
             yield 2**architecture.heads
-        if one_head and attends_to_all(architecture) and alpha == 1:
+        if one_head and architecture.attends_to_all and alpha == 1:
             parallel = True

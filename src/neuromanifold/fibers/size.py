@@ -23,13 +23,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuromanifold.algebra.dyadic import Dyadic
-from neuromanifold.algebra.linear import FloatingPoint, Modular
+from neuromanifold.algebra.linear import FloatingPoint, LinearAlgebra, Modular
 from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
+from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.numeric import clear_rank, numeric_jacobian, unit_rows
+from neuromanifold.display import Recorded
 from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.networks.family import Tensors
 from neuromanifold.networks.virtual import virtual_weights
 from neuromanifold.networks.weights import Weights, unflatten
 from neuromanifold.symmetry.attention import attention_network, named
@@ -37,7 +40,7 @@ from neuromanifold.symmetry.families import families_of
 
 
 @dataclass(frozen=True, slots=True)
-class FiberDimension:
+class FiberDimension(Recorded):
     """The dimension of a fiber at one of its points.
 
     Attributes:
@@ -56,6 +59,7 @@ class FiberDimension:
     exact_rank: int | None
     generic: int | None
     orbits: dict[str, int]
+    _json = "dimension=value lower upper local_rank exact_rank generic orbits"
 
     @property
     def value(self) -> int | None:
@@ -71,18 +75,6 @@ class FiberDimension:
         if self.exact_rank not in (None, self.local_rank):
             apart = f"; up to rounding: at the floats as they are the rank is {self.exact_rank}"
         return f"dimension {here} (generic fibers: {generic}{apart})"
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "dimension": self.value,
-            "lower": self.lower,
-            "upper": self.upper,
-            "local_rank": self.local_rank,
-            "exact_rank": self.exact_rank,
-            "generic": self.generic,
-            "orbits": dict(self.orbits),
-        }
 
 
 def fiber_dimension(
@@ -107,8 +99,11 @@ def fiber_dimension(
     parameters = architecture.parameters
     field = PrimeField()
     free = _free_columns(weights, free_from)
-    lower, orbits = _orbits(weights, field, free)
-    exact = _exact_rank(weights, field, seen_forms)
+    values = unflatten(architecture, field.from_floats(weights.flatten()))
+    orbits = _orbits(architecture, named(values), Modular(field))
+    together = np.ascontiguousarray(np.concatenate(list(orbits.values()))[:, ~free])
+    lower = int(free.sum()) + rank(together, field)
+    exact = _exact_rank(weights, values, field, seen_forms)
     local = exact if exact is not None else 0
     if up_to_rounding:
         near = _numeric_ranks(weights, free)
@@ -123,7 +118,7 @@ def fiber_dimension(
         local_rank=local,
         exact_rank=exact,
         generic=None if expected is None else parameters - expected,
-        orbits=orbits,
+        orbits={name: rank(rows, field) for name, rows in orbits.items()},
     )
 
 
@@ -165,24 +160,24 @@ def _free_columns(weights: Weights, free_from: int | None) -> np.ndarray:
     return np.concatenate(marks)
 
 
-def _orbits(weights: Weights, field: PrimeField, free: np.ndarray) -> tuple[int, dict[str, int]]:
-    """The rank of all that lies in the fiber, and that of each family, mod p."""
-    architecture = weights.architecture
+def _orbits(
+    architecture: Architecture, values: Tensors, linear: LinearAlgebra
+) -> dict[str, Float[np.ndarray, "_ parameters"]]:
+    """Tangent vectors of the orbit of each family that acts."""
     network = attention_network(architecture)
-    residues = network.assemble(field.from_floats(network.flatten(network.values(weights))))
-    orbits: dict[str, int] = {}
-    rows = [np.zeros((0, architecture.parameters))]
-    for family in families_of(network):
-        if not family.is_group:
-            continue
-        own = [network.dense(block) for block in family.generators(residues, Modular(field))]
-        orbits[family.name] = rank(np.concatenate([rows[0], *own]), field)
-        rows += own
-    together = np.concatenate(rows)[:, ~free]
-    return int(free.sum()) + rank(np.ascontiguousarray(together), field), orbits
+    nothing = np.zeros((0, architecture.parameters))
+    return {
+        family.name: np.concatenate(
+            [nothing, *map(network.dense, family.generators(values, linear))]
+        )
+        for family in families_of(network)
+        if family.is_group
+    }
 
 
-def _exact_rank(weights: Weights, field: PrimeField, seen_forms: int | None) -> int | None:
+def _exact_rank(
+    weights: Weights, residues: Weights, field: PrimeField, seen_forms: int | None
+) -> int | None:
     """The rank of the differential at the floats as they are, mod p; None if it is not proved."""
     architecture = weights.architecture
     if seen_forms is None:
@@ -195,7 +190,6 @@ def _exact_rank(weights: Weights, field: PrimeField, seen_forms: int | None) -> 
             [jnp.ravel(B) for B in (*virtual.forms[:seen_forms], virtual.linear)]
         )
 
-    residues = unflatten(architecture, field.from_floats(weights.flatten()))
     leaves = jax.tree.leaves(over_prime_field(jax.jacrev(seen), residues)(field, residues))
     rows = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
     return rank(np.ascontiguousarray(rows), field)
@@ -203,19 +197,15 @@ def _exact_rank(weights: Weights, field: PrimeField, seen_forms: int | None) -> 
 
 def _numeric_ranks(weights: Weights, free: np.ndarray) -> tuple[int, int] | None:
     """Lower bound and local rank up to rounding; None where a spectrum has no clear gap."""
-    architecture = weights.architecture
-    rows = [np.zeros((0, architecture.parameters))]
-    network = attention_network(architecture)
-    for family in families_of(network):
-        if family.is_group:
-            blocks = family.generators(named(weights), FloatingPoint())
-            rows += [network.dense(block) for block in blocks]
-    orbit = _clear_rank(np.concatenate(rows)[:, ~free])
-    local = _clear_rank(numeric_jacobian(network, named(weights), scaled=True))
+    values = named(weights)
+    orbits = _orbits(weights.architecture, values, FloatingPoint())
+    orbit = _clear_rank(np.concatenate(list(orbits.values()))[:, ~free])
+    network = attention_network(weights.architecture)
+    local = _clear_rank(numeric_jacobian(network, values, scaled=True))
     if orbit is None or local is None:
         return None
     lower = int(free.sum()) + orbit
-    return (lower, local) if lower + local <= architecture.parameters else None
+    return (lower, local) if lower + local <= weights.architecture.parameters else None
 
 
 def _clear_rank(rows: Float[np.ndarray, "m n"]) -> int | None:

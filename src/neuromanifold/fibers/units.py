@@ -15,16 +15,13 @@ its own dtype, and as much again for the arithmetic here in float64.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
+import jax
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuromanifold.errors import WeightsError
-from neuromanifold.networks.traits import (
-    adds_input,
-    is_linear_in_scores,
-    trades_scale,
-)
 from neuromanifold.networks.weights import Weights
 
 _NOTHING = -(10**6)
@@ -52,18 +49,12 @@ class InUnits:
 
 def in_float64(weights: Weights) -> Weights:
     """The same weights as float64 NumPy arrays; NaN and infinite entries are an error."""
-    layers = []
-    for i, layer in enumerate(weights.layers):
-        tensors = {}
-        for name, tensor in layer.tensors().items():
-            tensors[name] = np.asarray(tensor, dtype=np.float64)
-            if not np.isfinite(tensors[name]).all():
-                raise WeightsError(
-                    f"weights must be finite; layers.{i}.{name} has entries that are NaN or "
-                    "infinite: mend them"
-                )
-        layers.append(tensors)
-    return Weights.from_tensors(weights.architecture, layers)
+    for name, tensor in weights.named_tensors():
+        if not np.isfinite(np.asarray(tensor, dtype=np.float64)).all():
+            raise WeightsError(
+                f"weights must be finite; {name} has entries that are NaN or infinite: mend them"
+            )
+    return jax.tree.map(partial(np.asarray, dtype=np.float64), weights)
 
 
 def unit_roundoff(*weights: Weights) -> float:
@@ -78,7 +69,7 @@ def unit_roundoff(*weights: Weights) -> float:
 def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
     """The weights in the units of the module's docstring, with s = `input_exponent`."""
     architecture = weights.architecture
-    residual = adds_input(architecture)
+    residual = architecture.adds_input
     c = np.full(architecture.widths[0], input_exponent, dtype=np.int64)
     output = input_exponent if residual else 0
     layers: list[dict[str, np.ndarray]] = []
@@ -86,10 +77,10 @@ def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
     for i, (stored, layer) in enumerate(
         zip(weights.layers, in_float64(weights).layers, strict=True)
     ):
-        tensors = {name: np.asarray(T) for name, T in layer.tensors().items()}
+        tensors = layer.arrays()
         shifts = _score_shifts(tensors["key"], tensors["query"], c)
         free = np.zeros(architecture.heads, dtype=np.int64)
-        if trades_scale(architecture):
+        if architecture.trades_scale:
             free = _size_of_forms(tensors, shifts)
             shifts["key"] = shifts["key"] - (free // 2)[:, None, None]
             shifts["query"] = shifts["query"] - (free - free // 2)[:, None, None]
@@ -125,12 +116,11 @@ def size_exponent(weights: Weights) -> int:
     For softmax ‖A_h‖ is about 2^e, so that scores have size one; for lightning, where the update of
     a residual skip has size ‖V_h‖ ‖A_h‖ ‖X‖³, e belongs to that product.
     """
-    layer = in_float64(weights).layers[0]
-    tensors = {name: np.asarray(T) for name, T in layer.tensors().items()}
+    tensors = in_float64(weights).layers[0].arrays()
     none = np.zeros(tensors["key"].shape[2], dtype=np.int64)
     shifts = _score_shifts(tensors["key"], tensors["query"], none)
     sizes = _size_of_forms(tensors, shifts)
-    if is_linear_in_scores(weights.architecture) and adds_input(weights.architecture):
+    if weights.architecture.is_linear_in_scores and weights.architecture.adds_input:
         for name in ("value", "output"):
             if name in tensors:
                 tops = _exponents(tensors[name]).max(axis=(1, 2))

@@ -17,21 +17,20 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
-from neuromanifold.fibers.deviation import function_deviation
 from neuromanifold.fibers.normal_form.factors import numeric_rank
+from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.transport.path import path_to
 from neuromanifold.fibers.transport.transport import Transport, transport
 from neuromanifold.fibers.units import in_float64
-from neuromanifold.networks.traits import adds_input
 from neuromanifold.networks.weights import Weights, replace_layers
 
 _READ = ("query", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Walk(Displayed):
+class Walk(Displayed, Recorded):
     """A path along a fiber, or why there is none.
 
     Attributes:
@@ -48,6 +47,12 @@ class Walk(Displayed):
     deviation: float
     transport: Transport
     seed: int
+    _json = "steps obstruction deviation transport seed"
+
+    @property
+    def steps(self) -> int:
+        """From how many points to the next; the weights go to files of their own."""
+        return max(len(self.points) - 1, 0)
 
     def __str__(self) -> str:
         if self.obstruction is not None:
@@ -56,16 +61,6 @@ class Walk(Displayed):
             f"A path along the fiber in {len(self.points) - 1} steps; outputs along it differ by "
             f"at most {self.deviation:.2g}."
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, without the weights: they go to files of their own."""
-        return {
-            "steps": max(len(self.points) - 1, 0),
-            "obstruction": self.obstruction,
-            "deviation": self.deviation,
-            "transport": self.transport.to_dict(),
-            "seed": self.seed,
-        }
 
 
 def walk(first: Weights, second: Weights, *, steps: int = 16, seed: int = 0) -> Walk:
@@ -150,7 +145,7 @@ def _unseen_projectors(weights: Weights) -> list[Float[np.ndarray, "d d"] | None
     projectors: list[np.ndarray | None] = [None]
     R = np.eye(weights.architecture.widths[0])
     for layer in weights.layers[:-1]:
-        if adds_input(weights.architecture):
+        if weights.architecture.adds_input:
             projectors.append(None)
             continue
         U, S, _ = np.linalg.svd(np.hstack(list(np.asarray(layer.value_maps()) @ R)))

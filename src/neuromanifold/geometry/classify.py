@@ -18,7 +18,7 @@ import numpy as np
 from neuromanifold.algebra.low_rank import NumericRank, numeric_rank
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.geometry.differential import (
     ExactRanks,
@@ -50,7 +50,7 @@ class Distances:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classification(Displayed):
+class Classification(Displayed, Recorded):
     """What kind of point given weights are, with the numbers it was decided by.
 
     Attributes:
@@ -85,6 +85,20 @@ class Classification(Displayed):
     distances: Distances
     tolerance: float
     exact: ExactRanks | None
+    _json = (
+        "rank_A=attention.rank rank_V=value.rank critical boundary singular reasons "
+        "differential_rank fiber_points verdict gap distance=distances tolerance"
+    )
+
+    @property
+    def differential_rank(self) -> dict[str, int]:
+        """The ranks of both differentials."""
+        return {"AV": self.pair_differential.rank, "QKV": self.weight_differential.rank}
+
+    @property
+    def gap(self) -> dict[str, float]:
+        """The gaps of both ranks."""
+        return {"A": self.attention.gap, "V": self.value.gap}
 
     @property
     def verdict(self) -> Literal["numerical", "undecided"]:
@@ -126,32 +140,6 @@ class Classification(Displayed):
         apart = f"distance {rank_one:.1e} to rank one, {boundary:.1e} to the boundary"
         return f"{gaps}, {apart}, tolerance {self.tolerance:.1e}"
 
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "rank_A": self.attention.rank,
-            "rank_V": self.value.rank,
-            "critical": self.critical,
-            "boundary": self.boundary,
-            "singular": self.singular,
-            "reasons": list(self.reasons),
-            "differential_rank": {
-                "AV": self.pair_differential.rank,
-                "QKV": self.weight_differential.rank,
-            },
-            "fiber_points": self.fiber_points,
-            "verdict": self.verdict,
-            "gap": {
-                "A": _finite(self.attention.gap),
-                "V": _finite(self.value.gap),
-            },
-            "distance": {
-                "rank_one": self.distances.rank_one,
-                "boundary": self.distances.boundary,
-            },
-            "tolerance": self.tolerance,
-        }
-
 
 def classify(
     weights: Weights, *, tolerance: float | None = None, field: PrimeField | None = None
@@ -172,7 +160,7 @@ def classify(
     if tolerance is None:
         tolerance = _rounding(weights)
     scales = _scales(factors)
-    A, V = factors.attention / scales[0], factors.value_map / scales[1]
+    A, V = factors.form / scales[0], factors.value_map / scales[1]
     attention, value = numeric_rank(A, tolerance), numeric_rank(V, tolerance)
     parallel = _sine(A, V) if attention.rank == value.rank == 1 else None
     of_pair, of_weights = _differential_ranks(factors, tolerance)
@@ -195,10 +183,6 @@ def classify(
         tolerance=tolerance,
         exact=None if field is None else exact_ranks(factors, field),
     )
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _rounding(weights: Weights) -> float:
@@ -235,14 +219,9 @@ def _differential_ranks(factors: Factors, tolerance: float) -> tuple[NumericRank
 
     Rescaling them one by one changes no rank, and makes one tolerance fit all columns.
     """
-    units = Factors(
-        factors.query / (_norm(factors.query) or 1.0),
-        factors.key / (_norm(factors.key) or 1.0),
-        factors.value / (_norm(factors.value) or 1.0),
-        None if factors.output is None else factors.output / (_norm(factors.output) or 1.0),
-    )
+    units = factors.each(lambda matrix: matrix / (_norm(matrix) or 1.0))
     # Of the tall matrix only its triangular factor is needed: it has the same singular values.
-    of_table = pair_differential(units.attention, units.value_map)
+    of_table = pair_differential(units.form, units.value_map)
     of_pair = np.asarray(np.linalg.qr(of_table, mode="r"))
     of_weights = of_pair @ factor_differential(units)
     return _relative_rank(of_pair, tolerance), _relative_rank(of_weights, tolerance)

@@ -21,7 +21,7 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.geometry.layer import check_layer
 from neuromanifold.geometry.membership import Membership, factor_table, weights_of_pair
 from neuromanifold.geometry.segre import table_norm, table_of
-from neuromanifold.networks.weights import Weights, random_weights, unflatten
+from neuromanifold.networks.weights import Weights, random_weights, replace_layers, unflatten
 from neuromanifold.symmetry.group_element import GroupElement
 
 _ROUNDING = 1e-13  # steps smaller than this, relative to the largest table, are rounding
@@ -98,7 +98,7 @@ def limit_of_functions(sequence: Sequence[Weights], *, tolerance: float = 1e-9) 
     table = tables[-1] if norm > 2 * remainder else np.zeros_like(tables[-1])
     relative = max(tolerance, remainder / norm) if table.any() else tolerance
     membership = factor_table(table, architecture.ranks[0], tolerance=relative)
-    A, V = membership.attention, membership.value
+    A, V = membership.form, membership.value
     found = None if A is None or V is None else weights_of_pair(A, V, architecture)
     return FunctionLimit(
         weight_norms=np.array([np.linalg.norm(weights.flatten()) for weights in sequence]),
@@ -133,8 +133,4 @@ def _moved(weights: Weights, escape: Escape, factor: float) -> Weights:
     scaled = GroupElement(weights.architecture, scaling=(np.array([factor]),)).act(weights)
     if escape == "scaling":
         return scaled
-    layer = scaled.layers[0].tensors()
-    shrunk = {**layer, "value": np.asarray(layer["value"]) / factor}
-    return Weights.from_tensors(
-        weights.architecture, [{name: np.asarray(tensor) for name, tensor in shrunk.items()}]
-    )
+    return replace_layers(scaled, [{"value": np.asarray(scaled.layers[0].value) / factor}])

@@ -1,5 +1,6 @@
 """One lightning layer as the pair (A, V), in floats or in residues."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ from jaxtyping import Float64
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import HypothesisError, NotCoveredError
-from neuromanifold.networks.weights import Tensor, Weights
+from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts, get, unmet
 
 Matrix = Float64[np.ndarray, "_ _"]
@@ -19,15 +20,10 @@ def check_layer(architecture: Architecture, statement: str) -> None:
     failures = unmet(get(statement), Facts.of(architecture))
     if not failures:
         return
-    another_network = (
-        architecture.attention != "lightning"
-        or architecture.depth > 1
-        or architecture.heads > 1
-        or architecture.skip != "none"
-        or architecture.mask != "none"
-    )
+    one = architecture.is_linear_in_scores and architecture.is_plain
+    one = one and architecture.depth == 1 and architecture.has_one_head
     wanted = ", ".join(hypothesis.text for hypothesis in get(statement).hypotheses)
-    error = NotCoveredError if another_network else HypothesisError
+    error = HypothesisError if one else NotCoveredError
     raise error(
         f"this geometry ({statement}) is known for: {wanted}; "
         f"got {architecture.name}: {'; '.join(failures)}"
@@ -53,21 +49,20 @@ class Factors:
     @classmethod
     def of(cls, weights: Weights) -> "Factors":
         """The matrices of the only head of the only layer, in float64."""
-        named = {name: _float64(x) for name, x in weights.layers[0].tensors().items()}
-        return cls(named["query"], named["key"], named["value"], named.get("output"))
+        layer = {n: T[0].astype(np.float64) for n, T in weights.layers[0].arrays().items()}
+        return cls(layer["query"], layer["key"], layer["value"], layer.get("output"))
+
+    def each(self, function: Callable[[Matrix], Matrix]) -> "Factors":
+        """The images of all matrices."""
+        output = None if self.output is None else function(self.output)
+        return Factors(function(self.query), function(self.key), function(self.value), output)
 
     def residues(self, field: PrimeField) -> "Factors":
         """The same matrices mod p: every float is a dyadic rational, taken at its exact value."""
-        output = None if self.output is None else _residues(self.output, field)
-        return Factors(
-            _residues(self.query, field),
-            _residues(self.key, field),
-            _residues(self.value, field),
-            output,
-        )
+        return self.each(field.from_floats)
 
     @property
-    def attention(self) -> Matrix:
+    def form(self) -> Matrix:
         """A = Kᵀ Q in floats (eq-3)."""
         return self.key.T @ self.query
 
@@ -80,11 +75,3 @@ class Factors:
         """(A, V) when the matrices are residues."""
         V = self.value if self.output is None else field.matmul(self.output, self.value)
         return field.matmul(self.key.T, self.query), V
-
-
-def _float64(tensor: Tensor) -> Matrix:
-    return np.asarray(tensor[0], dtype=np.float64)
-
-
-def _residues(matrix: Matrix, field: PrimeField) -> Matrix:
-    return field.from_floats(matrix)

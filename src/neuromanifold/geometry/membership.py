@@ -27,9 +27,9 @@ class Membership:
     """Whether a table is in the neuromanifold, with the weights or the reason.
 
     Attributes:
-        attention: A, or None when the table is not in the neuromanifold.
+        form: A, or None when the table is not in the neuromanifold.
         value: V, or None; scaled so that A and V have the same norm.
-        attention_rank: the rank that A must have.
+        form_rank: the rank that A must have.
         value_rank: the rank that V must have.
         residual: the distance from the table to the products that were found, relative to its norm.
         tolerance: the relative distance that counts as none.
@@ -37,9 +37,9 @@ class Membership:
         reason: one sentence.
     """
 
-    attention: Matrix | None
+    form: Matrix | None
     value: Matrix | None
-    attention_rank: int
+    form_rank: int
     value_rank: int
     residual: float
     tolerance: float
@@ -49,7 +49,7 @@ class Membership:
     @property
     def member(self) -> bool:
         """Whether the table is in the neuromanifold."""
-        return self.attention is not None
+        return self.form is not None
 
     def __str__(self) -> str:
         return self.reason

@@ -39,7 +39,7 @@ def table_of(weights: Weights) -> Float[np.ndarray, "d d_out forms"]:
     """The table of the function that the weights compute (prop-a.5)."""
     check_layer(weights.architecture, "prop-a.5")
     factors = Factors.of(weights)
-    return product_table(factors.attention, factors.value_map)
+    return product_table(factors.form, factors.value_map)
 
 
 def symmetric_matrices(table: Table) -> Float[np.ndarray, "*batch d d_out d d"]:

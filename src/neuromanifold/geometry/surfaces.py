@@ -31,7 +31,7 @@ class Mesh:
     Attributes:
         vertices: points of the slice.
         faces: the vertices of each triangle.
-        attention: A at every vertex.
+        form: A at every vertex.
         value: V at every vertex.
         equation_error: the largest value of the slice's polynomial at a vertex, relative to the
             fourth power of the norm of the forms, in which it is homogeneous.
@@ -41,7 +41,7 @@ class Mesh:
 
     vertices: Float64[np.ndarray, "vertices 3"]
     faces: Int[np.ndarray, "faces 3"]
-    attention: Float64[np.ndarray, "vertices 2 2"]
+    form: Float64[np.ndarray, "vertices 2 2"]
     value: Float64[np.ndarray, "vertices 1 2"]
     equation_error: float
     weights_error: float
@@ -180,20 +180,20 @@ def _mesh(slice_: Slice, box: Box, lines: int, points: int) -> Mesh:
             angles.append(angle)
     vertices = np.concatenate([np.zeros((0, 3)), *rows])
     forms = slice_.forms(vertices)
-    A, V = _weights(forms, np.repeat(np.array(angles), points))
+    A, V = _pair_over(forms, np.repeat(np.array(angles), points))
     sizes = np.linalg.norm(forms, axis=(1, 2))
     misses = np.linalg.norm(forms - product_table(A, V)[:, :, 0], axis=(1, 2))
     return Mesh(
         vertices=vertices,
         faces=_not_flat(np.concatenate(faces), vertices, box),
-        attention=A,
+        form=A,
         value=V,
         equation_error=float(np.max(np.abs(slice_.equation(vertices)) / sizes**4, initial=0.0)),
         weights_error=float(np.max(misses / sizes, initial=0.0)),
     )
 
 
-def _weights(
+def _pair_over(
     forms: Float[np.ndarray, "vertices 2 3"], angles: Float[np.ndarray, " vertices"]
 ) -> tuple[Float64[np.ndarray, "vertices 2 2"], Float64[np.ndarray, "vertices 1 2"]]:
     """V = ν = sin θ x − cos θ y, and the columns of A, α = f/ν, by least squares (prop-a.5).

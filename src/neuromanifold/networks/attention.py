@@ -62,7 +62,7 @@ def attention_layer(
     elif architecture.attention == "lightning" and X.shape[1] > CHUNK:
         mixed = _causal_lightning(layer, X)
     else:
-        mixed = _values(layer, X) @ attention_weights(layer, X, architecture)
+        mixed = _values(layer, X) @ attention_pattern(layer, X, architecture)
     output = mixed.sum(axis=0)
     if architecture.skip == "residual":
         return X + output
@@ -75,11 +75,6 @@ def _values(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head d_next
     """V_h X, or O_h V_h X."""
     values = jnp.asarray(layer.value) @ X
     return values if layer.output is None else layer.output @ values
-
-
-def _scores(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head t t"]:
-    """Xᵀ A_h X: row j, column i is the weight (K x_j)·(Q x_i) with which i attends to j."""
-    return (layer.key @ X).mT @ (layer.query @ X)
 
 
 def _lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head d_next t"]:
@@ -115,11 +110,18 @@ def _causal_lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "h
     return jnp.moveaxis(outputs, 0, 2).reshape(heads, d_next, chunks * CHUNK)[:, :, :t]
 
 
-def attention_weights(
+def attention_pattern(
     layer: Layer, X: Tokens, architecture: Architecture
 ) -> Float[Numeric, "head t t"]:
     """P_h of every head: column i says how much token i attends to each token (def-1, eq-15)."""
-    scores = _scores(layer, jnp.asarray(X))
+    X = jnp.asarray(X)
+    return pattern((layer.key @ X).mT @ (layer.query @ X), architecture)
+
+
+def pattern(
+    scores: Float[Numeric, "*h t t"], architecture: Architecture
+) -> Float[Numeric, "*h t t"]:
+    """P from the scores Xᵀ A X, in which row j, column i says how i attends to j (eq-15)."""
     if architecture.attention == "softmax":
         return normalised(scores, architecture)
     return jnp.triu(scores) if architecture.mask == "causal" else scores

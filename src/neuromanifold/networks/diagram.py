@@ -9,12 +9,12 @@ and the input; in a column those that are read come first, so that the stream is
 import html
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
-from typing import Any
 
+from neuromanifold.display import Recorded
 from neuromanifold.networks.family import Family
-from neuromanifold.networks.space import Space, Tensor
+from neuromanifold.networks.space import Space, Tensor, ledger_lines
 
 LARGEST = 60
 """Spaces up to which a drawing can be read."""
@@ -62,16 +62,12 @@ class Movement:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagram:
+class Diagram(Recorded):
     """The spaces, tensors and symmetries of a network, each space with a place to stand."""
 
     spaces: tuple[SpaceNode, ...]
     tensors: tuple[TensorEdge, ...]
     symmetries: tuple[Movement, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return asdict(self)
 
     def svg(self) -> str:
         """The drawing, its parts marked `data-space` and `data-tensor`; empty when too large."""
@@ -168,17 +164,9 @@ def _oriented(edge: TensorEdge, columns: Mapping[str, int]) -> TensorEdge:
 def _movements(
     spaces: Sequence[Space], tensors: Sequence[Tensor], families: Sequence[Family]
 ) -> tuple[Movement, ...]:
-    lines: dict[str, list[Space]] = {}
-    for space in spaces:
-        if space.group is not None:
-            lines.setdefault(space.family or space.name, []).append(space)
     changes = [
-        Movement(
-            line,
-            tuple(space.name for space in changed),
-            moved_by(changed, tensors),
-        )
-        for line, changed in lines.items()
+        Movement(line, tuple(space.name for space in changed), moved_by(changed, tensors))
+        for line, changed in ledger_lines(spaces).items()
     ]
     others = [
         Movement(family.name, (), tuple(t.name for t in tensors if family.moves(t.name)))

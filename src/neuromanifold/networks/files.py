@@ -56,30 +56,27 @@ def load_weights(path: str | Path) -> Weights:
 
 def _assemble(path: Path, architecture: Architecture, tensors: dict[str, np.ndarray]) -> Weights:
     """The weights of `architecture` from the named tensors of a file, each one checked."""
-    layers = []
-    for i, shapes in enumerate(architecture.shapes):
-        layer = {}
-        for name, shape in shapes.items():
-            full_name = f"layers.{i}.{name}"
-            if full_name not in tensors:
-                raise FileFormatError(
-                    f"{path} lacks the tensor {full_name} of shape {shape} that "
-                    f"{architecture.name} needs"
-                )
-            tensor = tensors.pop(full_name)
-            if tensor.shape != shape:
-                raise FileFormatError(
-                    f"{path}: {full_name} must have shape {shape} for {architecture.name}; "
-                    f"got {tensor.shape}"
-                )
-            _check_values(full_name, tensor, str(path))
-            layer[name] = tensor
-        layers.append(layer)
+
+    def checked(name: str, shape: tuple[int, int, int]) -> np.ndarray:
+        if name not in tensors:
+            raise FileFormatError(
+                f"{path} lacks the tensor {name} of shape {shape} that {architecture.name} needs"
+            )
+        tensor = tensors.pop(name)
+        if tensor.shape != shape:
+            raise FileFormatError(
+                f"{path}: {name} must have shape {shape} for {architecture.name}; "
+                f"got {tensor.shape}"
+            )
+        _check_values(name, tensor, str(path))
+        return tensor
+
+    weights = Weights.made(architecture, checked)
     if tensors:
         raise FileFormatError(
             f"{path} holds the tensor {min(tensors)}, which {architecture.name} does not have"
         )
-    return Weights.from_tensors(architecture, layers)
+    return weights
 
 
 def _check_values(name: str, tensor: np.ndarray, where: str) -> None:

@@ -7,7 +7,7 @@ space and g^{-T} on those in its dual, a contraction over the space stays what i
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -113,6 +113,16 @@ class Space:
     def power(self, exponent: int) -> "Axis":
         """An axis on which a scaling λ acts as its power λ^k, and a permutation as itself."""
         return Axis(self, exponent)
+
+
+def ledger_lines(spaces: Iterable[Space]) -> dict[str, tuple[Space, ...]]:
+    """The spaces with a group, by the line of a ledger that they count for."""
+    lines: dict[str, tuple[Space, ...]] = {}
+    for space in spaces:
+        if space.group is not None:
+            name = space.family or space.name
+            lines[name] = (*lines.get(name, ()), space)
+    return lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from jaxtyping import Array, Float
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
-from neuromanifold.networks.attention import Tokens, normalised
-from neuromanifold.networks.traits import has_virtual_weights, is_homogeneous, is_plain
+from neuromanifold.networks.attention import Tokens, pattern
 from neuromanifold.networks.weights import Numeric, Weights
 
 Form = Float[Numeric, "d0 d0"]
@@ -44,7 +43,7 @@ class VirtualWeights(eqx.Module):
 def virtual_weights(weights: Weights) -> VirtualWeights:
     """The virtual weights of `weights` (eq-8), for every depth and width."""
     architecture = weights.architecture
-    if not has_virtual_weights(architecture):
+    if not architecture.has_virtual_weights:
         raise NotCoveredError(
             f"virtual weights exist for one head without a residual skip; got {architecture.name}"
         )
@@ -67,6 +66,11 @@ def virtual_forms(scores: Sequence[Any], values: Sequence[Any]) -> tuple[list[An
     return forms, linear
 
 
+def degrees(depth: int) -> list[int]:
+    """3^{l-1}, …, 3, 1 and 1: the degrees of a lightning network in M_1, …, M_l and L (eq-13)."""
+    return [*(3 ** (depth - i) for i in range(1, depth + 1)), 1]
+
+
 def evaluate_virtual(virtual: VirtualWeights, X: Tokens) -> Float[Numeric, "d_l t"]:
     """φ(X) from virtual weights, for every network that has them: the recursion in Z above."""
     X = jnp.asarray(X)
@@ -74,11 +78,7 @@ def evaluate_virtual(virtual: VirtualWeights, X: Tokens) -> Float[Numeric, "d_l 
     Z = jnp.eye(t, dtype=X.dtype)
     for M in virtual.forms:
         scores = Z.T @ (X.T @ M @ X) @ Z
-        if architecture.attention == "softmax":
-            P = normalised(scores, architecture)
-        else:
-            P = jnp.triu(scores) if architecture.mask == "causal" else scores
-        Z = Z @ P + (Z if architecture.skip == "inner" else 0)
+        Z = Z @ pattern(scores, architecture) + (Z if architecture.skip == "inner" else 0)
     return virtual.linear @ X @ Z
 
 
@@ -147,13 +147,14 @@ def rescale_virtual(virtual: VirtualWeights, factors: tuple[float, ...]) -> Virt
     l = len(virtual.forms)
     if len(factors) != l or not all(factors):
         raise ArgumentError(f"{l} factors other than 0 were wanted; got {factors!r}")
-    rho = 1 / np.prod([factor**3 ** (l - i) for i, factor in enumerate(factors, start=1)])
+    powers = zip(factors, degrees(l), strict=False)
+    rho = 1 / np.prod([factor**degree for factor, degree in powers])
     forms = tuple(factor * M for factor, M in zip(factors, virtual.forms, strict=True))
     return VirtualWeights(forms, rho * virtual.linear, virtual.architecture)
 
 
 def _check_plain_lightning(architecture: Architecture, *, mask_allowed: bool = False) -> None:
-    if not (is_homogeneous(architecture) and (mask_allowed or is_plain(architecture))):
+    if not (architecture.is_homogeneous and (mask_allowed or architecture.is_plain)):
         raise NotCoveredError(
             "this formula is for lightning networks without skip"
             f"{'' if mask_allowed else ' and mask'}; got {architecture.name}: "

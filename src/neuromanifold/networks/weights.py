@@ -1,6 +1,7 @@
 """`Weights`: the tensors of a network, as a pytree, with the architecture they belong to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
 
 import equinox as eqx
 import numpy as np
@@ -32,6 +33,10 @@ class Layer(eqx.Module):
         """The tensors by name, in the order of the weights file."""
         named = {"query": self.query, "key": self.key, "value": self.value}
         return named if self.output is None else {**named, "output": self.output}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The same as arrays of NumPy."""
+        return {name: np.asarray(tensor) for name, tensor in self.tensors().items()}
 
     def attention_matrices(self) -> Shaped[Numeric, "head d d"]:
         """A = Kᵀ Q of every head (eq-3)."""
@@ -80,15 +85,22 @@ class Weights(eqx.Module):
         return cls(tuple(Layer(**layer) for layer in tensors), architecture)
 
     @classmethod
-    def from_named(cls, architecture: Architecture, tensors: Mapping[str, np.ndarray]) -> "Weights":
-        """Weights from tensors by the names of `named_tensors`."""
+    def made(
+        cls, architecture: Architecture, make: Callable[[str, tuple[int, int, int]], np.ndarray]
+    ) -> "Weights":
+        """Weights whose tensors are made one by one, of a name `layers.0.query` and a shape."""
         return cls.from_tensors(
             architecture,
             [
-                {name: tensors[f"layers.{i}.{name}"] for name in shapes}
+                {name: make(f"layers.{i}.{name}", shape) for name, shape in shapes.items()}
                 for i, shapes in enumerate(architecture.shapes)
             ],
         )
+
+    @classmethod
+    def from_named(cls, architecture: Architecture, tensors: Mapping[str, np.ndarray]) -> "Weights":
+        """Weights from tensors by the names of `named_tensors`."""
+        return cls.made(architecture, lambda name, _: tensors[name])
 
     def named_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Every tensor with its name `layers.0.query`, …, in the order of the weights file."""
@@ -109,6 +121,14 @@ def replace_layers(weights: Weights, layers: list[dict[str, np.ndarray]]) -> Wei
     return Weights(tuple(Layer(**tensors) for tensors in changed), weights.architecture)
 
 
+def scale_output(weights: Weights, exponent: int) -> Weights:
+    """The weights with what writes the output times 2^`exponent`."""
+    *before, last = (layer.arrays() for layer in weights.layers)
+    name = list(last)[-1]
+    scaled = {name: np.ldexp(last[name], exponent)}
+    return replace_layers(weights, [*({} for _ in before), scaled])
+
+
 def unflatten(architecture: Architecture, vector: np.ndarray) -> Weights:
     """The weights whose `flatten` is `vector`."""
     vector = np.asarray(vector)
@@ -117,16 +137,9 @@ def unflatten(architecture: Architecture, vector: np.ndarray) -> Weights:
             f"{architecture.name} has {architecture.parameters} parameters; "
             f"got a vector of shape {vector.shape}"
         )
-    tensors: list[dict[str, np.ndarray]] = []
-    start = 0
-    for shapes in architecture.shapes:
-        layer = {}
-        for name, shape in shapes.items():
-            size = int(np.prod(shape))
-            layer[name] = vector[start : start + size].reshape(shape)
-            start += size
-        tensors.append(layer)
-    return Weights.from_tensors(architecture, tensors)
+    sizes = [prod(shape) for shapes in architecture.shapes for shape in shapes.values()]
+    parts = iter(np.split(vector, np.cumsum(sizes)[:-1]))
+    return Weights.made(architecture, lambda _, shape: next(parts).reshape(shape))
 
 
 def random_weights(
@@ -138,15 +151,13 @@ def random_weights(
     more by a^(−1/4), which keeps the attention weights (K x_j)·(Q x_i) of that size too.
     """
     generator = _generator(seed)
-    layers = []
-    for i, shapes in enumerate(architecture.shapes):
-        a = architecture.ranks[i]
-        layer = {}
-        for name, shape in shapes.items():
-            scale = shape[2] ** -0.5 * (a**-0.25 if name in ("query", "key") else 1.0)
-            layer[name] = (scale * generator.standard_normal(shape)).astype(dtype)
-        layers.append(layer)
-    return Weights.from_tensors(architecture, layers)
+
+    def tensor(name: str, shape: tuple[int, int, int]) -> np.ndarray:
+        _, rows, columns = shape
+        once_more = rows**-0.25 if name.endswith(("query", "key")) else 1.0
+        return (columns**-0.5 * once_more * generator.standard_normal(shape)).astype(dtype)
+
+    return Weights.made(architecture, tensor)
 
 
 def conditioned_weights(
@@ -154,7 +165,6 @@ def conditioned_weights(
     seed: int,
     *,
     condition: float = 2.0,
-    dtype: type[np.floating] = np.float64,
 ) -> Weights:
     """Weights whose every matrix has singular values spread evenly over [1/√κ, √κ], κ `condition`.
 
@@ -171,14 +181,9 @@ def conditioned_weights(
         right = np.linalg.qr(generator.standard_normal((columns, rank)))[0]
         return sign * (left * np.geomspace(condition**0.5, condition**-0.5, rank)) @ right.T
 
-    layers = [
-        {
-            name: np.stack([matrix(rows, columns) for _ in range(heads)]).astype(dtype)
-            for name, (heads, rows, columns) in shapes.items()
-        }
-        for shapes in architecture.shapes
-    ]
-    return Weights.from_tensors(architecture, layers)
+    return Weights.made(
+        architecture, lambda _, shape: np.stack([matrix(*shape[1:]) for _ in range(shape[0])])
+    )
 
 
 def _generator(seed: int) -> np.random.Generator:

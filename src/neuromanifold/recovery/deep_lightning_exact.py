@@ -29,6 +29,7 @@ import numpy as np
 
 from neuromanifold.algebra.exact_field import ExactField, Number
 from neuromanifold.architecture import Architecture
+from neuromanifold.networks.virtual import degrees
 from neuromanifold.recovery.factorise import ExactVirtual
 from neuromanifold.recovery.oracle import BlackBox
 from neuromanifold.recovery.result import Refusal
@@ -62,8 +63,7 @@ class _Probe:
 
     def multiplicities(self) -> list[int]:
         """The exponents 3^{l-i} of the q_i, i = 1, …, l."""
-        l = self.architecture.depth
-        return [3 ** (l - i) for i in range(1, l + 1)]
+        return degrees(self.architecture.depth)[:-1]
 
 
 def recover_exact_lightning(

@@ -27,14 +27,13 @@ from fractions import Fraction
 
 import flint
 import numpy as np
-from jaxtyping import Float64
 
-from neuromanifold.architecture import Architecture
-from neuromanifold.errors import ArgumentError
+from neuromanifold.algebra.balls.arrays import midpoints
+from neuromanifold.networks.evaluation import evaluate
 from neuromanifold.recovery.factorise import factorise
 from neuromanifold.recovery.fit import Point
-from neuromanifold.recovery.oracle import PreciseOracle, as_balls, softmax_in_balls
-from neuromanifold.recovery.result import ZERO, Recovery, Refusal, refused, zero_weights
+from neuromanifold.recovery.oracle import BlackBox, as_balls
+from neuromanifold.recovery.result import ZERO, Recovery, Refusal, zero_weights
 
 DIGITS = 18
 """Digits of the last form; float64 holds 16."""
@@ -53,72 +52,32 @@ _CHECKS = 3
 """Fresh lines on which every form is tested."""
 
 
-@dataclass(eq=False)
-class _Peeling:
-    """The oracle, with what is known of the network so far, in balls.
-
-    Attributes:
-        oracle: the black box.
-        architecture: the network.
-        max_calls: the bound on calls.
-        calls: those made.
-    """
-
-    oracle: PreciseOracle
-    architecture: Architecture
-    max_calls: int
-    calls: int = 0
-
-    def ask(self, X: np.ndarray, digits: int) -> np.ndarray:
-        """φ(X) as balls, its shape checked."""
-        if self.calls >= self.max_calls:
-            raise Refusal(f"the bound of {self.max_calls} oracle calls is used up")
-        self.calls += 1
-        output = as_balls(np.array(self.oracle.function(X.copy(), digits), dtype=object))
-        wanted = (self.architecture.widths[-1], self.architecture.tokens)
-        if output.shape != wanted:
-            raise ArgumentError(
-                f"the oracle must return shape {wanted}, one token a column; got {output.shape}"
-            )
-        if any(not x.is_finite() or x.rad() > flint.arb(10) ** -digits for x in output.ravel()):
-            raise ArgumentError(f"the oracle must be correct to {digits} digits; its answer is not")
-        return output
-
-
-def recover_deep_softmax(oracle: PreciseOracle, blank: Recovery, max_calls: int) -> Recovery:
+def recover_deep_softmax(box: BlackBox, blank: Recovery) -> Recovery:
     """The answer to `DIGITS` digits, as float64 weights."""
-    architecture = blank.architecture
-    blank = replace(blank, method="softmax layers one by one near equal tokens, to many digits")
-    peeling = _Peeling(oracle, architecture, max_calls)
-    try:
-        L, forms, error = _peel_and_check(peeling, blank.seed)
-        found = Point.virtual([_floats(M) for M in forms], _floats(L), architecture)
-        errors = [_ROUNDED * float(np.linalg.norm(block)) for block in found.blocks]
-        weights = factorise(found, errors) if forms else zero_weights(architecture, np.zeros(1))
-    except Refusal as refusal:
-        return replace(refused(blank, [refusal]), calls=peeling.calls)
+    L, forms, error = _peel_and_check(box, blank.seed)
+    found = Point.virtual([midpoints(M) for M in forms], midpoints(L), box.architecture)
+    errors = [_ROUNDED * float(np.linalg.norm(block)) for block in found.blocks]
     return replace(
         blank,
         verdict="identified",
         reason="" if forms else ZERO,
-        weights=weights,
+        weights=factorise(found, errors) if forms else zero_weights(box.architecture, np.zeros(1)),
         fit_error=error,
         fresh_inputs=_CHECKS,
-        calls=peeling.calls,
     )
 
 
-def _peel_and_check(peeling: _Peeling, seed: int) -> tuple[np.ndarray, list[np.ndarray], float]:
+def _peel_and_check(box: BlackBox, seed: int) -> tuple[np.ndarray, list[np.ndarray], float]:
     """L, the forms and their error on fresh inputs, with more digits when few do not suffice."""
-    if peeling.architecture.tokens < 2:
+    if box.architecture.tokens < 2:
         raise Refusal("softmax on one token is linear: the forms cannot be seen")
     for margin in _MARGINS:
-        planned = plan(peeling.architecture.depth, margin)
+        planned = plan(box.architecture.depth, margin)
         with flint.ctx.workdps(planned.digits + _GUARD):
             try:
-                L, forms = _peel(peeling, planned, random.Random(f"{seed} lines"))
+                L, forms = _peel(box, planned, random.Random(f"{seed} lines"))
                 fresh = random.Random(f"{seed} fresh")
-                return L, forms, _check_fresh(peeling, L, forms, fresh)
+                return L, forms, _check_fresh(box, L, forms, fresh)
             except Refusal:
                 if margin == _MARGINS[-1]:
                     raise
@@ -126,18 +85,17 @@ def _peel_and_check(peeling: _Peeling, seed: int) -> tuple[np.ndarray, list[np.n
 
 
 def _check_fresh(
-    peeling: _Peeling, L: np.ndarray, forms: Sequence[np.ndarray], generator: random.Random
+    box: BlackBox, L: np.ndarray, forms: Sequence[np.ndarray], generator: random.Random
 ) -> float:
     """The largest relative error on random inputs, to the digits wanted, or a refusal."""
-    architecture = peeling.architecture
+    architecture = box.architecture
     d, t = architecture.widths[0], architecture.tokens
-    identity = as_balls(np.eye(d, dtype=int))
-    layers = [(M, identity) for M in forms]
+    layers = [{"query": M[None]} for M in forms]
     worst = 0.0
     for _ in range(_CHECKS):
         X = np.stack([_draw(generator, d) for _ in range(t)], axis=1)
-        output = peeling.ask(X, DIGITS + _GUARD)
-        value = L @ softmax_in_balls(layers, as_balls(X), architecture.temperature)
+        output = box.ask(X, DIGITS + _GUARD)
+        value = L @ evaluate(layers, as_balls(X), architecture)
         size = max(float(abs(x).mid()) for x in output.ravel()) if forms else 1.0
         apart = max(float(abs(x).upper()) for x in (value - output).ravel())
         worst = max(worst, apart / size)
@@ -147,11 +105,6 @@ def _check_fresh(
             "the function is none"
         )
     return worst
-
-
-def _floats(balls: np.ndarray) -> Float64[np.ndarray, "*shape"]:
-    middles = [float(ball.mid()) for ball in balls.ravel().tolist()]
-    return np.array(middles).reshape(balls.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +137,19 @@ def plan(depth: int, margin: int) -> _Plan:
 
 
 def _peel(
-    peeling: _Peeling, planned: _Plan, generator: random.Random
+    box: BlackBox, planned: _Plan, generator: random.Random
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """L and M_1, …, M_l in balls."""
-    d, t = peeling.architecture.widths[0], peeling.architecture.tokens
+    d, t = box.architecture.widths[0], box.architecture.tokens
     units = np.vectorize(Fraction, otypes=[object])(np.eye(d, dtype=int))
     equal = [np.stack([e] * t, axis=1) for e in units]
-    L = np.stack([peeling.ask(X, planned.digits)[:, 0] for X in equal], axis=1)
+    L = np.stack([box.ask(X, planned.digits)[:, 0] for X in equal], axis=1)
     if not any(abs(x) > flint.arb(10) ** (10 - planned.digits) for x in L.ravel()):
         return L, []
     forms: list[np.ndarray] = []
-    for k in range(peeling.architecture.depth):
+    for k in range(box.architecture.depth):
         lines = [_Line.drawn(generator, forms, L) for _ in range(d * d + _CHECKS)]
-        shown = [line.shown(peeling, L, forms, planned) for line in lines]
+        shown = [line.shown(box, L, forms, planned) for line in lines]
         forms.append(_solve(shown, d, k, planned))
     return L, forms
 
@@ -221,16 +174,16 @@ class _Line:
         def seen(z: np.ndarray) -> float:
             ball = as_balls(z)
             images = [ball[None] @ M @ ball for M in forms] + [L @ ball]
-            return math.prod(float(np.abs(_floats(image)).max()) for image in images)
+            return math.prod(float(np.abs(midpoints(image)).max()) for image in images)
 
         z = max((_draw(generator, d) for _ in range(_CANDIDATES)), key=seen)
         return cls(z, _draw(generator, d))
 
     def shown(
-        self, peeling: _Peeling, L: np.ndarray, forms: Sequence[np.ndarray], planned: _Plan
+        self, box: BlackBox, L: np.ndarray, forms: Sequence[np.ndarray], planned: _Plan
     ) -> tuple[np.ndarray, flint.arb]:
         """The row zᵀ ⊗ (c + m z) of the equation for the next form, and its right side."""
-        architecture = peeling.architecture
+        architecture = box.architecture
         z, c = as_balls(self.z), as_balls(self.c)
         step = Fraction(1, 2 ** planned.steps[len(forms)])
         steps = [step, -step, *[Fraction(0)] * (architecture.tokens - 2)]
@@ -249,7 +202,7 @@ class _Line:
             raise Refusal(
                 f"nothing passes the first {len(forms)} forms on some line: one of them is skew"
             )
-        sigma = (peeling.ask(X, planned.digits)[row, 0] - (L @ c)[row]) / seen[row]
+        sigma = (box.ask(X, planned.digits)[row, 0] - (L @ c)[row]) / seen[row]
         return np.multiply.outer(z, c + mean * z).ravel(), tau * (sigma - mean) / variance
 
 

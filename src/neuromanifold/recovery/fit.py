@@ -14,6 +14,7 @@ import scipy.optimize
 from jaxtyping import Float64, Inexact
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.networks.evaluation import evaluate
 
 _TOLERANCE = 1e-15
 _STEP = 1e-40
@@ -101,15 +102,12 @@ class Point:
 
     def __call__(self, X: Inexact[np.ndarray, "*batch d t"]) -> Inexact[np.ndarray, "*all _ t"]:
         """The network's function, for real or complex entries (def-1)."""
-        for A, V in zip(self.forms, self.values, strict=True):
-            tokens = X[..., None, :, :]
-            P = _attention(tokens.swapaxes(-1, -2) @ A @ tokens, self.architecture)
-            if self.architecture.skip == "inner":
-                P = P + np.eye(P.shape[-1])
-            mixed = tokens @ P
-            mixed = (mixed if V is None else V @ mixed).sum(axis=-3)
-            X = X + mixed if self.architecture.skip == "residual" else mixed
-        return X
+        names, blocks = ("key", "query", "value"), (self.keys, self.queries, self.values)
+        layers = [
+            {name: B for name, B in zip(names, layer, strict=True) if B is not None}
+            for layer in zip(*blocks, strict=True)
+        ]
+        return evaluate(layers, X, self.architecture)
 
     def jacobian(self, inputs: Inputs) -> Float64[np.ndarray, "sample d_l t entry"]:
         """The derivatives of the outputs in all entries."""
@@ -254,14 +252,3 @@ def _symmetries(point: Point) -> int:
         len(Q) * (int(rescaled) + (0 if K is None else Q.shape[1] ** 2))
         for K, Q in zip(point.keys, point.queries, strict=True)
     )
-
-
-def _attention(scores: np.ndarray, architecture: Architecture) -> np.ndarray:
-    """P from scores (eq-15); the shift of the exponents is real, so it has no derivative."""
-    seen = np.triu(np.ones(scores.shape[-2:], dtype=bool)) | (architecture.mask == "none")
-    if architecture.attention == "lightning":
-        return np.where(seen, scores, 0)
-    scores = scores / architecture.temperature
-    shift = np.where(seen, scores.real, -np.inf).max(axis=-2, keepdims=True)
-    powers = np.where(seen, np.exp(np.where(seen, scores - shift, 0)), 0)
-    return powers / powers.sum(axis=-2, keepdims=True)

@@ -24,6 +24,7 @@ from jaxtyping import Float64
 
 from neuromanifold.algebra.products import Table, factor_products
 from neuromanifold.architecture import Architecture
+from neuromanifold.networks.virtual import degrees
 from neuromanifold.recovery.fit import Inputs, Outputs, Point
 from neuromanifold.recovery.oracle import value_at_zero
 from neuromanifold.recovery.result import Refusal, condition_number
@@ -114,8 +115,7 @@ def _balanced(point: Point) -> Point:
     The function scales with c = ‖L‖ ∏ ‖M_i‖^{3^{l-i}}, whose exponents sum to n = (3^l + 1)/2, so
     that norm is c^{1/n}.
     """
-    l, tensors = len(point.forms), point.blocks
-    exponents = [3 ** (l - i) for i in range(1, l + 1)] + [1]
+    tensors, exponents = point.blocks, degrees(len(point.forms))
     norms = [float(np.linalg.norm(M)) for M in tensors]
     if min(norms) == 0:
         return point

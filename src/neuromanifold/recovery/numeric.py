@@ -14,7 +14,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.networks.weights import Weights
 from neuromanifold.recovery.factorise import factorise
 from neuromanifold.recovery.fit import Fit, Inputs, Outputs, Point, fit, update_sizes
-from neuromanifold.recovery.oracle import Function, float_box
+from neuromanifold.recovery.oracle import BlackBox
 from neuromanifold.recovery.result import (
     ZERO,
     Recovery,
@@ -48,39 +48,31 @@ Method = Callable[[Probe], tuple[list[Point], dict[str, float]]]
 Judged = tuple[Weights, float, dict[str, float]]
 
 
-def recover_numeric(
-    function: Function, blank: Recovery, method: Method, max_calls: int
-) -> Recovery:
+def recover_numeric(method: Method, box: BlackBox, blank: Recovery) -> Recovery:
     """The answer in floats, filled into the blank one."""
     architecture = blank.architecture
-    box = float_box(function, architecture, max_calls, blank.noise)
     probing, drawn = (np.random.default_rng([blank.seed, stream]) for stream in range(2))
     shape = (blank.fresh_inputs, architecture.widths[0], architecture.tokens)
     fresh = drawn.standard_normal(shape)
-    try:
-        ask = _chosen([choose_units(box, architecture, X) for X in fresh[:_LOOKS]])
-        ask = ask or Asked(box, architecture, 0, 0)
-        outputs = np.stack([ask(X) for X in fresh])
-        if not update_sizes(outputs, fresh, architecture).any():
-            box.check_determinism()
-            residual = architecture.skip == "residual"
-            return replace(
-                blank,
-                verdict="identified",
-                reason=_IDENTITY if residual else ZERO,
-                weights=zero_weights(architecture, np.zeros(1)),
-                fit_error=0.0,
-                calls=box.calls,
-            )
-        samples, values = _samples(ask, probing)
-        points, conditions = method(Probe(ask, samples, values, probing))
-        _check_conditions(conditions, blank.noise)
+    ask = _chosen([choose_units(box, architecture, X) for X in fresh[:_LOOKS]])
+    ask = ask or Asked(box, architecture, 0, 0)
+    outputs = np.stack([ask(X) for X in fresh])
+    if not update_sizes(outputs, fresh, architecture).any():
         box.check_determinism()
-        fits = [fit(point, samples, values, blank.noise or _ROUNDING) for point in points]
-        answer = replace(blank, conditions=conditions | _conditions(fits))
-        return replace(_judge(answer, ask, fits, fresh, outputs), calls=box.calls)
-    except Refusal as refusal:
-        return replace(refused(blank, [refusal]), calls=box.calls)
+        return replace(
+            blank,
+            verdict="identified",
+            reason=_IDENTITY if architecture.skip == "residual" else ZERO,
+            weights=zero_weights(architecture, np.zeros(1)),
+            fit_error=0.0,
+        )
+    samples, values = _samples(ask, probing)
+    points, conditions = method(Probe(ask, samples, values, probing))
+    _check_conditions(conditions, blank.noise)
+    box.check_determinism()
+    fits = [fit(point, samples, values, blank.noise or _ROUNDING) for point in points]
+    conditions["equations of the fit"] = max(found.condition for found in fits)
+    return _judge(replace(blank, conditions=conditions), ask, fits, fresh, outputs)
 
 
 def _chosen(units: list[Asked | None]) -> Asked | None:
@@ -116,10 +108,6 @@ def _check_conditions(conditions: dict[str, float], noise: float | None) -> None
         if not condition <= limit:
             reason = f"the {name} leave it undetermined (condition {condition:.0e})"
             raise Refusal(reason) if noise is None else Undecided(f"{reason} at this noise")
-
-
-def _conditions(fits: list[Fit]) -> dict[str, float]:
-    return {"equations of the fit": max(found.condition for found in fits)}
 
 
 def _judge(

@@ -5,7 +5,7 @@ A float64 black box is any callable from a (d_0, t) array to a (d_l, t) array. A
 A `PreciseOracle` gives any number of digits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -20,6 +20,7 @@ from neuromanifold.algebra.exact_field import ExactField
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.attention import attention
+from neuromanifold.networks.evaluation import evaluate
 from neuromanifold.networks.weights import Numeric, Weights
 from neuromanifold.recovery.result import Refusal
 
@@ -66,29 +67,30 @@ class BlackBox:
 
     Attributes:
         calls: how often the oracle was called.
+        architecture: the network that it should be.
         noise: by how much two answers to one input may differ, relatively, each from the truth.
     """
 
     def __init__(
         self,
-        function: Function,
+        function: Callable[..., object],
         architecture: Architecture,
         max_calls: int,
-        read: Callable[[np.ndarray], np.ndarray],
+        read: Callable[..., np.ndarray],
         noise: float = 0.0,
     ) -> None:
         """`read` turns an array into one of the right kind of numbers, or refuses it."""
         self.calls = 0
         self.noise = noise
+        self.architecture = architecture
         self._function = function
         self._max_calls = max_calls
         self._read = read
-        self._shape = (architecture.widths[-1], architecture.tokens)
         self._first: tuple[np.ndarray, np.ndarray] | None = None
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """φ(X), its shape and entries checked; the first input is asked for twice."""
-        output = self._call(X)
+        output = self.ask(X)
         if self._first is None:
             self._first = (X.copy(), output)
             self.check_determinism()
@@ -99,7 +101,7 @@ class BlackBox:
         if self._first is None:
             return
         X, before = self._first
-        after = self._call(X)
+        after = self.ask(X)
         if np.array_equal(after, before):
             return
         if not self.noise:
@@ -114,30 +116,33 @@ class BlackBox:
                 f"{apart:.1e} relatively: state a larger noise"
             )
 
-    def _call(self, X: np.ndarray) -> np.ndarray:
+    def ask(self, X: np.ndarray, *digits: int) -> np.ndarray:
+        """One call, to so many digits if the oracle can be asked for them."""
         if self.calls >= self._max_calls:
             raise Refusal(f"the bound of {self._max_calls} oracle calls is used up")
         self.calls += 1
-        output = self._read(_as_array(self._function(X.copy())))
-        if output.shape != self._shape:
+        output = self._read(_as_array(self._function(X.copy(), *digits)), *digits)
+        wanted = (self.architecture.widths[-1], self.architecture.tokens)
+        if output.shape != wanted:
             raise ArgumentError(
-                f"the oracle must return shape {self._shape}, one token a column; "
-                f"got {output.shape}"
+                f"the oracle must return shape {wanted}, one token a column; got {output.shape}"
             )
         return output
 
 
-def float_box(
-    function: Function, architecture: Architecture, max_calls: int, noise: float | None
+def black_box(
+    oracle: Function | ExactOracle | PreciseOracle,
+    architecture: Architecture,
+    max_calls: int,
+    noise: float | None,
 ) -> BlackBox:
-    """The black box of a function in floats: float64 unless a noise is stated."""
+    """The black box of an oracle; one in floats answers in float64 unless a noise is stated."""
+    if isinstance(oracle, ExactOracle):
+        return BlackBox(oracle.function, architecture, max_calls, ExactField(oracle.prime).read)
+    if isinstance(oracle, PreciseOracle):
+        return BlackBox(oracle.function, architecture, max_calls, _read_balls)
     read = partial(_read_floats, narrow=noise is not None)
-    return BlackBox(function, architecture, max_calls, read, noise or 0.0)
-
-
-def exact_box(oracle: ExactOracle, architecture: Architecture, max_calls: int) -> BlackBox:
-    """The black box of a function on exact numbers."""
-    return BlackBox(oracle.function, architecture, max_calls, ExactField(oracle.prime).read)
+    return BlackBox(oracle, architecture, max_calls, read, noise or 0.0)
 
 
 def value_at_zero(
@@ -161,11 +166,11 @@ def network_oracle(weights: Weights) -> Callable[[np.ndarray], np.ndarray]:
     double = jax.tree.map(np.float64, weights)
     compiled = jax.jit(attention)
 
-    def evaluate(X: np.ndarray) -> np.ndarray:
+    def values(X: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
             return np.asarray(compiled(double, jnp.asarray(X)))
 
-    return evaluate
+    return values
 
 
 def oracle_of(
@@ -175,9 +180,9 @@ def oracle_of(
 
     From depth 3 on that is an exact one for plain lightning and a precise one for plain softmax.
     """
-    if weights.architecture.depth > 2 and is_plain(weights.architecture):
-        lightning = weights.architecture.attention == "lightning"
-        return exact_network_oracle(weights) if lightning else precise_network_oracle(weights)
+    if weights.architecture.depth > 2 and weights.architecture.is_single:
+        exact = weights.architecture.is_linear_in_scores
+        return exact_network_oracle(weights) if exact else precise_network_oracle(weights)
     function = network_oracle(weights)
     if noise is None:
         return function
@@ -194,33 +199,25 @@ def oracle_of(
 def precise_network_oracle(weights: Weights) -> PreciseOracle:
     """The black box of a softmax network in ball arithmetic, to any number of digits (eq-15)."""
     architecture = weights.architecture
-    if not (architecture.attention == "softmax" and is_plain(architecture)):
+    if not (architecture.averages_tokens and architecture.is_single):
         raise NotCoveredError(
             "precise black boxes are made of softmax networks with one head, no skip, no mask and "
             f"unfactored values; got {architecture.name}"
         )
     layers = [
-        (_dyadic(layer.key[0]).T @ _dyadic(layer.query[0]), _dyadic(layer.value[0]))
+        {
+            "query": _dyadic(layer.key[0]).T @ _dyadic(layer.query[0]),
+            "value": _dyadic(layer.value[0]),
+        }
         for layer in weights.layers
     ]
 
-    def evaluate(X: np.ndarray, digits: int) -> np.ndarray:
+    def values(X: np.ndarray, digits: int) -> np.ndarray:
         with flint.ctx.workdps(digits + _GUARD):
-            maps = [(as_balls(A), as_balls(V)) for A, V in layers]
-            return softmax_in_balls(maps, as_balls(X), architecture.temperature)
+            maps = [{name: as_balls(T)[None] for name, T in layer.items()} for layer in layers]
+            return evaluate(maps, as_balls(X), architecture)
 
-    return PreciseOracle(evaluate)
-
-
-def softmax_in_balls(
-    layers: Sequence[tuple[np.ndarray, np.ndarray]], X: np.ndarray, temperature: float
-) -> np.ndarray:
-    """φ(X) of the forms and value maps of all layers, in ball arithmetic (eq-15)."""
-    for A, V in layers:
-        scores = X.T @ A @ X / flint.arb(temperature)
-        powers = np.exp(scores - scores[:1])
-        X = V @ X @ (powers / powers.sum(axis=0))
-    return X
+    return PreciseOracle(values)
 
 
 def as_balls(array: np.ndarray) -> np.ndarray:
@@ -249,7 +246,7 @@ def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOra
 
     Entries may be integers, `Fraction`s or floats; a float stands for its exact dyadic value.
     """
-    if not is_plain_lightning(weights.architecture):
+    if not (weights.architecture.is_linear_in_scores and weights.architecture.is_single):
         raise NotCoveredError(
             "exact black boxes are made of lightning networks with one head, no skip, no mask and "
             f"unfactored values; got {weights.architecture.name}"
@@ -260,27 +257,12 @@ def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOra
         for layer in weights.layers
     ]
 
-    def evaluate(X: np.ndarray) -> np.ndarray:
+    def values(X: np.ndarray) -> np.ndarray:
         for Q, K, V in layers:
             X = field.product(V, X, X.T, K.T, Q, X)
         return X
 
-    return ExactOracle(evaluate, prime)
-
-
-def is_plain_lightning(architecture: Architecture) -> bool:
-    """Lightning attention with one head, no skip, no mask, unfactored values (def-2)."""
-    return architecture.attention == "lightning" and is_plain(architecture)
-
-
-def is_plain(architecture: Architecture) -> bool:
-    """One head, no skip, no mask, unfactored values."""
-    return (
-        architecture.heads == 1
-        and architecture.skip == "none"
-        and architecture.mask == "none"
-        and architecture.value_ranks is None
-    )
+    return ExactOracle(values, prime)
 
 
 def _read_floats(output: np.ndarray, *, narrow: bool) -> np.ndarray:
@@ -294,6 +276,13 @@ def _read_floats(output: np.ndarray, *, narrow: bool) -> np.ndarray:
             "the oracle returned NaN or infinity; it must be finite at every input"
         )
     return output.astype(np.float64)
+
+
+def _read_balls(output: np.ndarray, digits: int) -> np.ndarray:
+    found = as_balls(output)
+    if any(not x.is_finite() or x.rad() > flint.arb(10) ** -digits for x in found.ravel()):
+        raise ArgumentError(f"the oracle must be correct to {digits} digits; its answer is not")
+    return found
 
 
 def _dyadic(tensor: Numeric) -> np.ndarray:

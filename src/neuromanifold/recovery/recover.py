@@ -2,8 +2,10 @@
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -17,12 +19,12 @@ from neuromanifold.recovery.factorise import factorise_exact
 from neuromanifold.recovery.lightning import recover_single_lightning, recover_two_lightning
 from neuromanifold.recovery.numeric import Method, recover_numeric
 from neuromanifold.recovery.oracle import (
+    BlackBox,
     ExactOracle,
     Function,
     PreciseOracle,
-    exact_box,
+    black_box,
     exact_network_oracle,
-    is_plain,
 )
 from neuromanifold.recovery.result import ZERO, Recovery, Refusal, refused, zero_weights
 from neuromanifold.recovery.search import search
@@ -76,14 +78,30 @@ def recover(
         conditions={},
         noise=noise,
     )
+    blank, solve = _method(oracle, blank)
+    box = black_box(oracle, architecture, max_calls, noise)
+    try:
+        answer = solve(box, blank)
+    except Refusal as refusal:
+        answer = refused(blank, [refusal])
+    return replace(answer, calls=box.calls)
+
+
+def _method(
+    oracle: object, blank: Recovery
+) -> tuple[Recovery, Callable[[BlackBox, Recovery], Recovery]]:
+    """What finds the answer, and the blank one with its name."""
     if isinstance(oracle, ExactOracle):
-        _check_plain(architecture, "lightning", EXACT_DEPTH, "an exact")
-        return _recover_exact(oracle, blank, max_calls)
+        _check_plain(blank.architecture, "lightning", EXACT_DEPTH, "an exact")
+        over = "Q" if oracle.prime is None else f"GF({oracle.prime})"
+        solve = partial(_recover_exact, ExactField(oracle.prime))
+        return replace(blank, method=f"exact lightning over {over}"), solve
     if isinstance(oracle, PreciseOracle):
-        _check_plain(architecture, "softmax", None, "a precise")
-        return recover_deep_softmax(oracle, blank, max_calls)
-    name, method = _float_method(architecture)
-    return recover_numeric(oracle, replace(blank, method=name), method, max_calls)
+        _check_plain(blank.architecture, "softmax", None, "a precise")
+        name = "softmax layers one by one near equal tokens, to many digits"
+        return replace(blank, method=name), recover_deep_softmax
+    name, method = _float_method(blank.architecture)
+    return replace(blank, method=name), partial(recover_numeric, method)
 
 
 def _check_numbers(oracle: object, seed: int, max_calls: int, noise: float | None) -> None:
@@ -104,7 +122,7 @@ def _check_plain(
 ) -> None:
     """Raise unless this is a plain network of the kind that such an oracle is for."""
     deep = depth is not None and architecture.depth > depth
-    if architecture.attention != attention or deep or not is_plain(architecture):
+    if architecture.attention != attention or deep or not architecture.is_single:
         reach = "of any depth" if depth is None else f"of depth 1 to {depth}"
         raise NotCoveredError(
             f"recovery from {oracle} oracle covers {attention} {reach} with one head and no skip, "
@@ -153,35 +171,29 @@ def _check_heads_determined(architecture: Architecture) -> None:
         )
 
 
-def _recover_exact(oracle: ExactOracle, blank: Recovery, max_calls: int) -> Recovery:
+def _recover_exact(field: ExactField, box: BlackBox, blank: Recovery) -> Recovery:
     """The answer over Q or GF(p): what fits every fresh input without error."""
-    architecture, field = blank.architecture, ExactField(oracle.prime)
-    box = exact_box(oracle, architecture, max_calls)
+    architecture = blank.architecture
     probing, fresh = (random.Random(f"{blank.seed} {stream}") for stream in range(2))
     shape = (architecture.widths[0], architecture.tokens)
-    name = "exact lightning over " + ("Q" if oracle.prime is None else f"GF({oracle.prime})")
-    blank = replace(blank, method=name)
     inputs = [field.random(fresh, *shape) for _ in range(FRESH_INPUTS)]
     kept: list[Weights] = []
     refusals: list[Refusal] = []
-    try:
-        outputs = [box(X) for X in inputs]
-        is_zero = not any(output.any() for output in outputs)
-        if is_zero:
-            kept.append(zero_weights(architecture, outputs[0]))
-        else:
-            for point in recover_exact_lightning(box, architecture, field, probing):
-                try:
-                    weights = factorise_exact(point, architecture)
-                    _check_exact_fit(weights, oracle.prime, inputs, outputs)
-                    kept.append(weights)
-                except Refusal as refusal:
-                    refusals.append(refusal)
-        box.check_determinism()
-    except Refusal as refusal:
-        return replace(refused(blank, [refusal]), calls=box.calls)
+    outputs = [box(X) for X in inputs]
+    is_zero = not any(output.any() for output in outputs)
+    if is_zero:
+        kept.append(zero_weights(architecture, outputs[0]))
+    else:
+        for point in recover_exact_lightning(box, architecture, field, probing):
+            try:
+                weights = factorise_exact(point, architecture)
+                _check_exact_fit(weights, field.prime, inputs, outputs)
+                kept.append(weights)
+            except Refusal as refusal:
+                refusals.append(refusal)
+    box.check_determinism()
     if not kept:
-        return replace(refused(blank, refusals), calls=box.calls)
+        return refused(blank, refusals)
     return replace(
         blank,
         verdict="identified",
@@ -189,7 +201,6 @@ def _recover_exact(oracle: ExactOracle, blank: Recovery, max_calls: int) -> Reco
         weights=kept[0],
         alternatives=tuple(kept[1:]),
         fit_error=Fraction(0),
-        calls=box.calls,
     )
 
 

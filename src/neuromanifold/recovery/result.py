@@ -4,14 +4,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
+import jax
 import numpy as np
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, unflatten
 
 ZERO = "the zero function: all weights with L = 0 give it, whatever their forms"
 
@@ -34,7 +36,7 @@ class Undecided(Refusal):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recovery(Displayed):
+class Recovery(Displayed, Recorded):
     """Weights recovered from a black box, with the evidence.
 
     Attributes:
@@ -72,6 +74,15 @@ class Recovery(Displayed):
     conditions: Mapping[str, float]
     noise: float | None = None
     error_bars: Mapping[str, float] = field(default_factory=dict)
+    _json = (
+        "verdict reason method calls seed fit_error fresh_inputs alternatives=further conditions "
+        "noise error_bars"
+    )
+
+    @property
+    def further(self) -> int:
+        """How many further weights there are."""
+        return len(self.alternatives)
 
     def in_float64(self) -> "Recovery":
         """The answer with its weights rounded to float64, where they were exact rationals."""
@@ -79,16 +90,7 @@ class Recovery(Displayed):
             return self
         points = [self.weights, *self.alternatives]
         try:
-            rounded = [
-                Weights.from_tensors(
-                    self.architecture,
-                    [
-                        {n: np.asarray(T, dtype=float) for n, T in layer.tensors().items()}
-                        for layer in w.layers
-                    ],
-                )
-                for w in points
-            ]
+            rounded = jax.tree.map(partial(np.asarray, dtype=float), points)
         except OverflowError:
             raise ArgumentError(
                 "the exact weights are too large for float64; use `recover` in Python"
@@ -130,13 +132,7 @@ def refused(blank: Recovery, refusals: Sequence[Refusal]) -> Recovery:
 
 def zero_weights(architecture: Architecture, like: np.ndarray) -> Weights:
     """All weights 0, of the kind of number that the oracle returned."""
-    return Weights.from_tensors(
-        architecture,
-        [
-            {name: np.full(shape, like.flat[0] * 0) for name, shape in layer.items()}
-            for layer in architecture.shapes
-        ],
-    )
+    return unflatten(architecture, np.full(architecture.parameters, like.flat[0] * 0))
 
 
 def condition_number(matrix: np.ndarray, *, kernel: int = 0) -> float:

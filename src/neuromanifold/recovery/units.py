@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, replace_layers, scale_output
 from neuromanifold.recovery.fit import Inputs, Outputs
 from neuromanifold.recovery.oracle import BlackBox, NotFiniteError
 from neuromanifold.recovery.result import Refusal
@@ -55,15 +55,14 @@ class Asked:
 
     def weights(self, found: Weights) -> Weights:
         """Weights of φ from weights of φ̂."""
-        shifts = {"query": -self.input, "key": -self.input}
-        layers = []
-        for i, layer in enumerate(found.layers):
-            tensors = {n: np.asarray(T) for n, T in layer.tensors().items()}
-            last = (self.output - self.input) * (i + 1 == len(found.layers))
-            layers.append({n: np.ldexp(T, shifts.get(n, last)) for n, T in tensors.items()})
-            if not all(np.isfinite(T).all() for T in layers[-1].values()):
-                raise Refusal("its weights are too large for float64")
-        return Weights.from_tensors(self.architecture, layers)
+        scores = [
+            {n: np.ldexp(layer.arrays()[n], -self.input) for n in ("query", "key")}
+            for layer in found.layers
+        ]
+        scaled = scale_output(replace_layers(found, scores), self.output - self.input)
+        if not np.isfinite(scaled.flatten()).all():
+            raise Refusal("its weights are too large for float64")
+        return scaled
 
 
 @dataclass(frozen=True, slots=True, eq=False)

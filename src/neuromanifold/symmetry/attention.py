@@ -9,7 +9,8 @@ fixes those of all widths; the inner skip does not, since there X passes through
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,13 @@ from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.formula.bounds import proved_bounds
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.family import Family
-from neuromanifold.networks.network import Network, Structure, function_network
+from neuromanifold.networks.network import Network, function_network
 from neuromanifold.networks.readout import check_readout, read_out
 from neuromanifold.networks.space import Axis, Space, Tensor
-from neuromanifold.networks.traits import (
-    adds_input,
-    adds_values,
-    has_one_head,
-    is_linear_in_scores,
-    trades_scale,
-)
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
 from neuromanifold.symmetry.groups import GL
-from neuromanifold.symmetry.head_mixing import HeadMixing
-from neuromanifold.symmetry.head_permutation import HeadPermutation
+from neuromanifold.symmetry.heads import HeadMixing, HeadPermutation, Scaling
 from neuromanifold.symmetry.readouts import CONSTANT, OutputScaling, OutputShift
-from neuromanifold.symmetry.scaling import Scaling
 
 
 @lru_cache(maxsize=64)
@@ -45,52 +37,41 @@ def attention_network(architecture: Architecture, readout: Readout = "logits") -
     """
     check_readout(readout)
     weights = unflatten(architecture, np.zeros(architecture.parameters))
+    bounds = proved_bounds(architecture, readout)
     plain = function_network(
         lambda w, X: read_out(attention(w, X), readout),
         weights,
         np.zeros((architecture.widths[0], architecture.tokens)),
         spaces=_axes(architecture),
-    )
-    bounds = proved_bounds(architecture, readout)
-    apply, tensors = plain.apply, plain.tensors
-    if readout == "decisions":
-        tensors = (*tensors, Tensor(CONSTANT, ()))
-        apply = _up_to_a_constant(plain)
-    return Network(
-        tensors,
-        apply,
-        plain.sample,
-        _families(architecture, readout),
-        bounds[0] if bounds else None,
+        families=_families(architecture, readout),
+        bound=bounds[0] if bounds else None,
         name=architecture.name,
         is_built_in=True,
-        constants=(CONSTANT,) if readout == "decisions" else (),
         architecture=architecture,
         readout=readout,
-        structure=_structure(plain),
-        initial=lambda seed: named(random_weights(architecture, seed)),
+        initial=partial(_initial, architecture),
     )
+    return plain if readout != "decisions" else _up_to_a_constant(plain)
 
 
-def _structure(network: Network) -> Structure:
-    if network.structure is None:
-        raise TypeError("a function's network has a structure")
-    return network.structure
+def _initial(architecture: Architecture, seed: int) -> dict[str, np.ndarray]:
+    return named(random_weights(architecture, seed))
 
 
-def _up_to_a_constant(network: Network) -> Any:
-    """μ f_W as a function of the weights with μ among them."""
+def _up_to_a_constant(network: Network) -> Network:
+    """The network of μ f_W, with μ among the tensors."""
 
     def apply(named: Mapping[str, Any], X: Any) -> Any:
         return named[CONSTANT] * network.apply(named, X)
 
-    return apply
+    tensors = (*network.tensors, Tensor(CONSTANT, ()))
+    return replace(network, tensors=tensors, apply=apply, constants=(CONSTANT,))
 
 
 def _axes(architecture: Architecture) -> dict[str, tuple[Axis, ...]]:
     """The axes of every tensor."""
     last = architecture.depth
-    fixed = adds_input(architecture)
+    fixed = architecture.adds_input
     widths = [
         Space(f"width {i}", d)
         if fixed or i in (0, last)
@@ -122,18 +103,18 @@ def _families(architecture: Architecture, readout: Readout) -> tuple[Family, ...
     """The symmetries that are no change of basis, in the order in which a ledger counts them."""
     depth, heads = architecture.depth, architecture.heads
     found: list[Family] = []
-    if trades_scale(architecture):
+    if architecture.trades_scale:
         found.append(Scaling(depth, heads))
-    if not has_one_head(architecture):
-        if is_linear_in_scores(architecture):
-            found.append(HeadMixing(architecture, adds_values(architecture)))
+    if not architecture.has_one_head:
+        if architecture.is_linear_in_scores:
+            found.append(HeadMixing(architecture, architecture.adds_values))
         found.append(HeadPermutation(depth, heads))
     if readout != "logits":
         name, shape = list(architecture.shapes[-1].items())[-1]
         written = f"layers.{depth - 1}.{name}"
         found.append(OutputShift(written, shape))
         # With one output coordinate the shift is all of it, and nothing is left to be scaled.
-        if readout == "decisions" and shape[1] > 1 and not adds_input(architecture):
+        if readout == "decisions" and shape[1] > 1 and not architecture.adds_input:
             found.append(OutputScaling(written, heads))
     return tuple(found)
 

@@ -154,9 +154,7 @@ class ChangeOfBasis(Family):
         for tensor in self.network.tensors:
             for k, axis in enumerate(tensor.axes):
                 if axis.space is space and axis.is_point:
-                    shift = np.expand_dims(
-                        c, tuple(range(len(space.over), tensor_rank(tensor) - 1))
-                    )
+                    shift = np.expand_dims(c, tuple(range(len(space.over), len(tensor.axes) - 1)))
                     moved[tensor.name] = moved[tensor.name] + _placed(shift, space, tensor, k)
             for reader in self._readers(space, tensor):
                 seen = self._seen(space, reader, tensor, c, moved)
@@ -198,11 +196,6 @@ def group_of(space: Space) -> Group:
     return space.group
 
 
-def tensor_rank(tensor: Tensor) -> int:
-    """The number of axes of a tensor."""
-    return len(tensor.axes)
-
-
 def _sizes(space: Space) -> tuple[int, ...]:
     return tuple(base.size for base in space.over)
 
@@ -232,5 +225,5 @@ def _along(g: np.ndarray, value: np.ndarray, tensor: Tensor, k: int) -> np.ndarr
 def _placed(shift: np.ndarray, space: Space, tensor: Tensor, k: int) -> np.ndarray:
     """A translation, laid along axis k and the axes that number the copies of its space."""
     front = [tensor.spaces.index(base) for base in space.over]
-    rest = [j for j in range(tensor_rank(tensor)) if j not in (*front, k)]
+    rest = [j for j in range(len(tensor.axes)) if j not in (*front, k)]
     return np.transpose(shift, np.argsort([*front, *rest, k]))

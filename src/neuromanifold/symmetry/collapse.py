@@ -19,7 +19,6 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.networks.exact_virtual import exact_forms
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
 from neuromanifold.networks.network import Network
-from neuromanifold.networks.traits import averages_tokens, has_one_head, is_plain
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,7 @@ def at_weights(network: Network, weights: Any) -> Network:
     architecture = network.architecture
     if weights is None or architecture is None or not network.is_built_in:
         return network
-    if not (
-        averages_tokens(architecture) and has_one_head(architecture) and is_plain(architecture)
-    ):
+    if not (architecture.averages_tokens and architecture.has_one_head and architecture.is_plain):
         return network
     forms, _ = exact_forms(network.rebuilt(network.values(weights)))
     collapsing = (i for i, M in enumerate(forms) if _collapses(M, architecture.tokens))

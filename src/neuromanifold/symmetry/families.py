@@ -9,7 +9,7 @@ from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Family, GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network, function_network
-from neuromanifold.networks.space import Space
+from neuromanifold.networks.space import ledger_lines
 from neuromanifold.symmetry.attention import attention_network
 from neuromanifold.symmetry.change_of_basis import ChangeOfBasis
 from neuromanifold.symmetry.one_parameter import Action, given
@@ -20,11 +20,8 @@ def families_of(network: Network) -> tuple[Family, ...]:
 
     What two families share counts for the first.
     """
-    lines: dict[str, list[Space]] = {}
-    for space in network.spaces:
-        if space.group is not None:
-            lines.setdefault(space.family or space.name, []).append(space)
-    changes = [ChangeOfBasis(line, tuple(spaces), network) for line, spaces in lines.items()]
+    lines = ledger_lines(network.spaces).items()
+    changes = [ChangeOfBasis(line, spaces, network) for line, spaces in lines]
     return (*changes, *network.families)
 
 
@@ -49,6 +46,7 @@ def network(
     """The network of a JAX function, or of an architecture.
 
     >>> import jax.numpy as jnp
+    >>> from neuromanifold.networks.space import Space
     >>> from neuromanifold.symmetry.groups import GL
     >>> hidden = Space("hidden", 2, GL(2))
     >>> x, y = Space("input", 3), Space("output", 1)

@@ -24,13 +24,14 @@ import safetensors
 import safetensors.numpy
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.display import Recorded
 from neuromanifold.errors import ArchitectureError, FileFormatError
 from neuromanifold.files import write_file
 from neuromanifold.networks.family import Element, Family
 from neuromanifold.networks.weights import Weights
 from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.families import families_of
-from neuromanifold.symmetry.head_mixing import HeadMixing
+from neuromanifold.symmetry.heads import HeadMixing
 
 PARTS = ("head_mixing", "head_permutation", "inter_layer", "scaling", "value_output", "key_query")
 """The families in the order in which they act."""
@@ -40,7 +41,7 @@ _HEADER = "architecture"
 
 
 @dataclass(frozen=True, slots=True)
-class GroupElement:
+class GroupElement(Recorded):
     """An element of the group of all families together; a family that does not hold has ().
 
     Attributes:
@@ -169,11 +170,6 @@ class GroupElement:
                     if sign < 0
                 ]
         return tuple(reasons)
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form: nested lists of numbers."""
-        parts = {name: [part.tolist() for part in getattr(self, name)] for name in PARTS}
-        return {_HEADER: self.architecture.to_dict(), **parts}
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a safetensors file with tensors `key_query.0`, …; replace one only with `force`."""

@@ -6,6 +6,9 @@
     Monomial(n, …)               scalings, signs, permutations, and these together
     WithTranslations(G)          points moved by G and by a vector: affine maps, translations
 
+(positive scalings: ReLU neurons; scalings: gated ones, a norm's gain; signs: odd activations;
+permutations: heads, neurons; translations of `Monomial(n)`: a bias that the network does not see).
+
 Each is a value with a name, a dimension, random elements and generators; the generators are
 matrices of entries 0, 1 and −1, the same over the reals and over every prime field.
 """
@@ -24,8 +27,21 @@ Pairing = Literal["neighbours", "halves"]
 Scale = Literal["none", "sign", "positive", "nonzero"]
 
 
+class MatrixGroup(Group):
+    """A group of matrices that act on a space and on its dual, and on no other power."""
+
+    def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
+        """G on the space, g^{-T} on its dual."""
+        if exponent not in (1, -1):
+            raise DiagramError(
+                f"{self.name} acts on a space and on its dual only; got an axis of power "
+                f"{exponent}: powers belong to groups of scalings"
+            )
+        return linear if exponent == 1 else np.linalg.inv(linear).mT
+
+
 @dataclass(frozen=True)
-class GL(Group):
+class GL(MatrixGroup):
     """The general linear group GL_n: keys, values, widths between plain layers (lemma-3.1)."""
 
     @property
@@ -42,17 +58,13 @@ class GL(Group):
         """Random orthogonal factors around singular values between √κ and 1/√κ."""
         return random_invertible(self.size, generator, condition)
 
-    def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
-        """G on the space, g^{-T} on its dual."""
-        return _dual_power(self, linear, exponent)
-
     def generators(self) -> Generators:
         """The matrices E_pq."""
         return np.eye(self.size**2).reshape(-1, self.size, self.size)
 
 
 @dataclass(frozen=True)
-class Orthogonal(Group):
+class Orthogonal(MatrixGroup):
     """The orthogonal group O_n: a stream that is read through norms of length alone."""
 
     @property
@@ -70,10 +82,6 @@ class Orthogonal(Group):
         """N (n−1)/2."""
         return self.size * (self.size - 1) // 2
 
-    def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
-        """G on the space, g^{-T} on its dual."""
-        return _dual_power(self, linear, exponent)
-
     def generators(self) -> Generators:
         """The matrices E_pq − E_qp, p < q."""
         rows, columns = np.triu_indices(self.size, 1)
@@ -84,7 +92,7 @@ class Orthogonal(Group):
 
 
 @dataclass(frozen=True)
-class RotationCommutant(Group):
+class RotationCommutant(MatrixGroup):
     """What commutes with the rotations of rotary positions (gauge-rope).
 
     The first `rotated` coordinates are planes that turn with different frequencies: a matrix that
@@ -139,10 +147,6 @@ class RotationCommutant(Group):
     def dimension(self) -> int:
         """Two numbers for each plane, and the entries of the matrix on the rest."""
         return self.rotated + (self.size - self.rotated) ** 2
-
-    def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
-        """G on the space, g^{-T} on its dual."""
-        return _dual_power(self, linear, exponent)
 
     def generators(self) -> Generators:
         """For each plane the identity and the quarter turn; E_pq on the rest."""
@@ -259,47 +263,6 @@ class WithTranslations(Group):
     def power(self, linear: Float[np.ndarray, "*over n n"], exponent: int) -> np.ndarray:
         """That of the linear group."""
         return self.linear.power(linear, exponent)
-
-
-def _dual_power(group: Group, linear: np.ndarray, exponent: int) -> np.ndarray:
-    if exponent == 1:
-        return linear
-    if exponent == -1:
-        return np.linalg.inv(linear).mT
-    raise DiagramError(
-        f"{group.name} acts on a space and on its dual only; got an axis of power {exponent}: "
-        "powers belong to groups of scalings"
-    )
-
-
-def Affine(size: int) -> WithTranslations:
-    """All invertible affine maps: values of a head with biases."""
-    return WithTranslations(GL(size))
-
-
-def Translations(size: int) -> WithTranslations:
-    """Translations alone: a bias that the network does not see."""
-    return WithTranslations(Monomial(size))
-
-
-def Scalings(size: int) -> Monomial:
-    """Factors that are not zero: the neurons of a gated MLP, a norm's gain."""
-    return Monomial(size, "nonzero")
-
-
-def PositiveScalings(size: int) -> Monomial:
-    """Positive factors: ReLU neurons."""
-    return Monomial(size, "positive")
-
-
-def Signs(size: int) -> Monomial:
-    """Factors 1 and −1: odd activations."""
-    return Monomial(size, "sign")
-
-
-def Permutations(size: int) -> Monomial:
-    """Exchanges of coordinates: heads, neurons."""
-    return Monomial(size, permute=True)
 
 
 def random_orthogonal(size: int, generator: np.random.Generator) -> Float[np.ndarray, "size size"]:

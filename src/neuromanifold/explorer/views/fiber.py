@@ -33,7 +33,7 @@ def walk(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     else:
         first, second, shown = _drawn(asked, steps)
     _check_size(first.architecture)
-    from neuromanifold.fibers.deviation import function_deviation
+    from neuromanifold.fibers.outputs import function_deviation
     from neuromanifold.fibers.walk import walk as find
 
     report("walking along the fiber")
@@ -152,19 +152,18 @@ def _matrices(point: "Weights", seed: int) -> Iterator[tuple[tuple[str, str], "n
     import numpy as np
 
     from neuromanifold.certificates.input_scale import scaled_inputs
-    from neuromanifold.networks.attention import attention_layer, attention_weights
-    from neuromanifold.networks.traits import has_one_head
+    from neuromanifold.networks.attention import attention_layer, attention_pattern
 
     architecture = point.architecture
     shape = (1, architecture.widths[0], architecture.tokens)
     X = scaled_inputs(point, np.random.default_rng(seed).standard_normal(shape))[0]
-    several = not has_one_head(architecture)
+    several = not architecture.has_one_head
     with jax.enable_x64(True):
         for i, layer in enumerate(point.layers):
             named = {
                 **{("weight", name): tensor for name, tensor in layer.tensors().items()},
                 ("product", "A = KᵀQ"): layer.attention_matrices(),
-                ("pattern", "attention pattern"): attention_weights(layer, X, architecture),
+                ("pattern", "attention pattern"): attention_pattern(layer, X, architecture),
             }
             for (kind, name), tensor in named.items():
                 for h, matrix in enumerate(np.asarray(tensor)):

@@ -86,12 +86,12 @@ def point(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     member = chosen.membership(np.array(at))
     kind, sentence = ("closure" if member.in_closure else "outside"), member.reason
     pair = None
-    if member.attention is not None and member.value is not None:
-        weights = weights_of_pair(member.attention, member.value, slices.PAIRS)
+    if member.form is not None and member.value is not None:
+        weights = weights_of_pair(member.form, member.value, slices.PAIRS)
         found = classify(weights, tolerance=1e-7)
         kind = "boundary" if found.boundary else "singular" if found.singular else "smooth"
         sentence = str(found)
-        pair = {"A": member.attention, "V": member.value}
+        pair = {"A": member.form, "V": member.value}
     return question.answer(
         {
             "kind": kind,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from neuromanifold.fibers.normal_form.factors import ROUNDED_ZERO
+from neuromanifold.algebra.low_rank import ROUNDED_ZERO
 from neuromanifold.fibers.units import in_float64
 from neuromanifold.networks.weights import Weights, replace_layers
 
@@ -91,16 +91,9 @@ def balanced(weights: Weights) -> Weights:
     """The weights with balanced keys and queries: same A and V, smallest norm (lemma-3.1)."""
     layers = []
     for layer in in_float64(weights).layers:
-        heads = [
-            balanced_factors(K, Q)
-            for K, Q in zip(np.asarray(layer.key), np.asarray(layer.query), strict=True)
-        ]
-        layers.append(
-            {
-                "key": np.stack([head.left for head in heads]),
-                "query": np.stack([head.right for head in heads]),
-            }
-        )
+        heads = list(map(balanced_factors, np.asarray(layer.key), np.asarray(layer.query)))
+        K, Q = (np.stack([getattr(head, side) for head in heads]) for side in ("left", "right"))
+        layers.append({"key": K, "query": Q})
     return replace_layers(weights, layers)
 
 

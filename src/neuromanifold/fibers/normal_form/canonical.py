@@ -16,7 +16,7 @@ A head with A_h = 0 contributes nothing where scaling holds, so its V_h is set t
 All this happens in units (`fibers.units`), in which coordinates between layers have one size. What
 counts as zero there is what rounding leaves of a zero: sums of n products are off by about n units
 of rounding. The result is compared with the weights it came from, invariant by invariant or output
-by output (`fibers.deviation`): the answer carries the distance, and is `undecided` where it is not
+by output (`fibers.evidence`): the answer carries the distance, and is `undecided` where it is not
 explained by rounding, or where rounding explains too much.
 """
 
@@ -26,15 +26,18 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from neuromanifold.fibers.deviation import Deviation, deviation
+from neuromanifold.algebra import low_rank
+from neuromanifold.algebra.low_rank import ROUNDED_ZERO
+from neuromanifold.display import Displayed, Recorded
+from neuromanifold.fibers.agreement import Agreement
+from neuromanifold.fibers.evidence import deviation
 from neuromanifold.fibers.normal_form.balanced import (
     balanced_factors,
     closest_rotation,
     closest_to_frame,
 )
-from neuromanifold.fibers.normal_form.factors import ROUNDED_ZERO, numeric_rank
+from neuromanifold.fibers.normal_form.factors import numeric_rank
 from neuromanifold.fibers.units import in_float64, in_units
-from neuromanifold.networks.traits import adds_input, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
 
 Stack = Float[np.ndarray, "head _ _"]
@@ -44,7 +47,7 @@ TIED = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
-class CanonicalForm:
+class CanonicalForm(Displayed, Recorded):
     """The normal form, and what is special about it.
 
     Attributes:
@@ -57,8 +60,12 @@ class CanonicalForm:
 
     weights: Weights
     remarks: tuple[str, ...]
-    deviation: Deviation
+    deviation: Agreement
     gap: float | None
+    _json = (
+        "architecture=weights.architecture remarks verdict "
+        "distance=deviation.distance tolerance=deviation.tolerance gap"
+    )
 
     @property
     def verdict(self) -> Literal["numerical", "undecided"]:
@@ -72,17 +79,6 @@ class CanonicalForm:
         if self.verdict == "undecided":
             return f"Undecided: no sure normal form of weights of {name} ({self.deviation}; {gap})."
         return f"Normal form of weights of {name} ({special}; {self.deviation}; {gap})."
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, without the weights: they go to a file of their own."""
-        return {
-            "architecture": self.weights.architecture.to_dict(),
-            "remarks": list(self.remarks),
-            "verdict": self.verdict,
-            "distance": self.deviation.distance,
-            "tolerance": self.deviation.tolerance,
-            "gap": self.gap,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +109,13 @@ def canonical_form(weights: Weights) -> CanonicalForm:
             np.asarray(layer.query) @ coordinates,
             np.asarray(layer.value_maps()) @ coordinates,
         )
-        if trades_scale(architecture):
+        if architecture.trades_scale:
             heads = _scaled(heads, i, remarks)
         heads = _ordered(heads, i, remarks)
         V = heads.V
-        if i + 1 < architecture.depth and not adds_input(architecture):
+        if i + 1 < architecture.depth and not architecture.adds_input:
             V, coordinates = _output_coordinates(heads.V, i, remarks, gaps)
-        elif not adds_input(architecture):
+        elif not architecture.adds_input:
             V = np.ldexp(V, scaled.output)
         layers.append(_factored(_Heads(heads.K, heads.Q, V), layer, i, remarks))
     form = Weights.from_tensors(architecture, layers)
@@ -196,19 +192,10 @@ def _factored(heads: _Heads, layer: Layer, i: int, remarks: list[str]) -> dict[s
     if layer.output is None:
         return tensors | {"value": heads.V}
     v = layer.output.shape[2]
-    values = [balanced_factors(*_split(V, v)) for V in heads.V]
+    values = [balanced_factors(*low_rank.balanced_factors(V, v)[:2]) for V in heads.V]
     for h, factors in enumerate(values):
         remarks += factors.remarks(f"layer {i} head {h} value-output")
     return tensors | {
         "output": np.stack([factors.left.T for factors in values]),
         "value": np.stack([factors.right for factors in values]),
     }
-
-
-def _split(V: Float[np.ndarray, "d_next d"], v: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors Oᵀ (v × d') and V (v × d) with O V = V, from its singular value decomposition."""
-    U, S, Wt = np.linalg.svd(V, full_matrices=False)
-    rank = min(v, len(S))
-    left, right = np.zeros((v, V.shape[0])), np.zeros((v, V.shape[1]))
-    left[:rank], right[:rank] = (U[:, :rank] * S[:rank]).T, Wt[:rank]
-    return left, right

@@ -18,10 +18,6 @@ RANK_TOLERANCE = 1e-10
 """Singular values below it, relative to the largest, count as zero when factors are matched: they
 carry what condition numbers have made of rounding, and what they are wrong by is measured after."""
 
-ROUNDED_ZERO = 2.0**-42
-"""What float64 leaves of a zero, relative to the largest: 1024 units of rounding, which covers sums
-of some hundred products."""
-
 _DRAWS = 16
 _WORST_CONDITION = 1e12
 

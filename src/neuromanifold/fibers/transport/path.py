@@ -15,9 +15,8 @@ import scipy.linalg
 from jaxtyping import Float
 
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.traits import adds_values
 from neuromanifold.symmetry.group_element import GroupElement
-from neuromanifold.symmetry.head_mixing import ones_first
+from neuromanifold.symmetry.heads import ones_first
 
 Square = Float[np.ndarray, "n n"]
 
@@ -34,7 +33,7 @@ def path_to(element: GroupElement, steps: int) -> list[GroupElement]:
         name: [_stack_path(part, times) for part in getattr(element, name)]
         for name in ("inter_layer", "value_output", "key_query")
     }
-    fixes_ones = adds_values(element.architecture)
+    fixes_ones = element.architecture.adds_values
     mixing = [_mixing_path(g, times, fixes_ones=fixes_ones) for g in element.head_mixing]
     return [
         GroupElement(

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.normal_form.factors import match_factors, numeric_rank
 from neuromanifold.fibers.transport.matching import match_heads, scale_factor
@@ -36,11 +36,10 @@ from neuromanifold.fibers.transport.refine import refine
 from neuromanifold.fibers.transport.wide import Alignment, complete_interfaces
 from neuromanifold.fibers.units import in_float64, unit_roundoff
 from neuromanifold.networks.family import Element
-from neuromanifold.networks.traits import adds_input, adds_values, trades_scale
 from neuromanifold.networks.weights import Layer, Weights
 from neuromanifold.symmetry.attention import named
 from neuromanifold.symmetry.group_element import GroupElement, parts_of
-from neuromanifold.symmetry.head_mixing import HeadMixing
+from neuromanifold.symmetry.heads import HeadMixing
 
 Reach = Float[np.ndarray, "d r"]
 
@@ -53,7 +52,7 @@ LARGEST_TOLERANCE = 2.0**-16
 
 
 @dataclass(frozen=True, slots=True)
-class Transport(Displayed):
+class Transport(Displayed, Recorded):
     """A group element, and how well it carries the first weights to the second.
 
     Attributes:
@@ -69,6 +68,7 @@ class Transport(Displayed):
     residual: float
     tolerance: float
     choices: tuple[str, ...]
+    _json = "found unique residual tolerance condition=element.condition choices"
 
     @property
     def found(self) -> bool:
@@ -91,17 +91,6 @@ class Transport(Displayed):
             f"A symmetry carries the first weights to the second, {kind}, "
             f"with residual {self.residual:.2g} (tolerance {self.tolerance:.2g})."
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form, without the matrices: they are in `element`."""
-        return {
-            "found": self.found,
-            "unique": self.unique,
-            "residual": self.residual,
-            "tolerance": self.tolerance,
-            "condition": self.element.condition,
-            "choices": list(self.choices),
-        }
 
 
 def transport(first: Weights, second: Weights, *, unit: float | None = None) -> Transport:
@@ -154,7 +143,7 @@ def _mixed_heads(W: Weights, W_new: Weights) -> tuple[GroupElement, tuple[str, .
     What is mixed must have the products that g asks for: keys that are singular do not allow it.
     """
     architecture = W.architecture
-    mixing = HeadMixing(architecture, adds_values(architecture))
+    mixing = HeadMixing(architecture, architecture.adds_values)
     B = B_new = np.eye(architecture.widths[0])
     C: np.ndarray | None = None
     found: list[np.ndarray] = []
@@ -212,7 +201,7 @@ def _align(W: Weights, W_new: Weights) -> list[Alignment]:
 
 def _is_pinned(architecture: Architecture, i: int) -> bool:
     """Whether nothing may change the coordinates behind layer i."""
-    return i == architecture.depth - 1 or adds_input(architecture)
+    return i == architecture.depth - 1 or architecture.adds_input
 
 
 def _image(V: np.ndarray, V_new: np.ndarray) -> tuple[Reach, Reach, np.ndarray | None]:
@@ -243,7 +232,7 @@ def _heads(
     architecture: Architecture,
 ) -> tuple[Int[np.ndarray, " head"], Float[np.ndarray, " head"]]:
     """σ and λ of one layer from the forms in shared coordinates, and the values where shared."""
-    scaled = trades_scale(architecture)
+    scaled = architecture.trades_scale
     M, M_new = forms
     V, V_new = values if values is not None else (None, None)
     order = match_heads(M, M_new, V, V_new, scaled=scaled)

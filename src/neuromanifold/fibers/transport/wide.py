@@ -21,7 +21,6 @@ from scipy.optimize import least_squares
 from neuromanifold.errors import NotCoveredError
 from neuromanifold.fibers.normal_form.factors import RANK_TOLERANCE, match_factors, numeric_rank
 from neuromanifold.networks.family import Element
-from neuromanifold.networks.traits import adds_input
 from neuromanifold.networks.weights import Layer, Weights
 
 Matrix = Float[np.ndarray, "_ _"]
@@ -42,15 +41,15 @@ class Alignment:
     Attributes:
         order: the order σ of the heads.
         factors: the scalings λ.
-        inputs: a basis B of what the first weights feed into the layer.
-        inputs_new: the same for the second weights, B' = C_{i-1} B.
+        reach: a basis B of what the first weights feed into the layer.
+        reach_new: the same for the second weights, B' = C_{i-1} B.
         interface: C_i behind the layer, None where it is not determined or there is none.
     """
 
     order: Int[np.ndarray, " head"]
     factors: Float[np.ndarray, " head"]
-    inputs: Float[np.ndarray, "d r"]
-    inputs_new: Float[np.ndarray, "d r"]
+    reach: Float[np.ndarray, "d r"]
+    reach_new: Float[np.ndarray, "d r"]
     interface: Float[np.ndarray, "d_next d_next"] | None
 
 
@@ -59,7 +58,7 @@ def complete_interfaces(
 ) -> tuple[Element, tuple[str, ...]]:
     """All C_i, those that are not determined chosen, and a note on each choice (lemma-3.5)."""
     architecture = W.architecture
-    if adds_input(architecture) or architecture.depth == 1:
+    if architecture.adds_input or architecture.depth == 1:
         return (), ()
     known: Known = {("C", 0, 0): np.eye(architecture.widths[0])}
     known["C", architecture.depth, 0] = np.eye(architecture.widths[-1])
@@ -242,7 +241,7 @@ def _add_scores(
 ) -> None:
     """C K = K' C_{i-1} and λ E Q = Q' C_{i-1}, C and E = C^{-T} known where they are determined."""
     before, C, E = ("C", i, 0), ("K", i, h), ("Q", i, h)
-    B, B_new = alignment.inputs, alignment.inputs_new
+    B, B_new = alignment.reach, alignment.reach_new
     K, Q, K_new, Q_new = at["key"], factor * at["query"], at_new["key"], at_new["query"]
     a, d = K.shape
     seen = match_factors(K @ B, Q @ B, K_new @ B_new, Q_new @ B_new)

@@ -7,7 +7,6 @@ import pytest
 
 import neuromanifold as nm
 from architectures import ARCHITECTURES
-from neuromanifold.networks import traits
 
 SOURCE = Path(nm.__file__).parent
 ASKING = ("networks", "formula", "geometry", "recovery", "paper", "atlas", "architecture.py")
@@ -68,7 +67,7 @@ def text_of_options(path, line):
         ("net.architecture.mask in words", True),
         ("if one.attention: pass", True),
         ("net.heads > 1", True),
-        ("adds_input(net)", False),
+        ("net.adds_input", False),
         ("net.heads * 2", False),
         ('{"mask": net.mask}', False),
         ("f(mask=net.mask)", False),
@@ -81,9 +80,9 @@ def test_the_rule_sees_what_asks(text, asks):
 def test_every_kind_is_one_of_each():
     """The alternatives of each word exclude each other, so that no kind is answered for twice."""
     for net in ARCHITECTURES:
-        assert traits.is_linear_in_scores(net) + traits.averages_tokens(net) == 1
-        assert traits.adds_nothing(net) + traits.adds_input(net) + traits.adds_values(net) == 1
-        assert traits.attends_to_all(net) + traits.attends_to_past(net) == 1
+        assert net.is_linear_in_scores + net.averages_tokens == 1
+        assert net.adds_nothing + net.adds_input + net.adds_values == 1
+        assert net.attends_to_all + net.attends_to_past == 1
 
 
 def test_an_unknown_kind_has_no_trait():
@@ -93,9 +92,9 @@ def test_an_unknown_kind_has_no_trait():
         object.__setattr__(net, name, "new")
     object.__setattr__(net, "heads", 2)
     asked = [
-        value
-        for name, value in vars(traits).items()
-        if callable(value) and getattr(value, "__module__", "") == traits.__name__
+        name
+        for name, value in vars(nm.Architecture).items()
+        if isinstance(value, property) and value.fget.__annotations__["return"] is bool
     ]
-    assert len(asked) >= 12
-    assert not any(trait(net) for trait in asked if trait is not traits.adds_alike)
+    assert len(asked) >= 13
+    assert not any(getattr(net, name) for name in asked)

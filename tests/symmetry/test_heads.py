@@ -11,7 +11,7 @@ from neuromanifold.fibers.transport.path import path_to
 from neuromanifold.networks.weights import Weights, conditioned_weights
 from neuromanifold.symmetry.attention import named
 from neuromanifold.symmetry.group_element import GroupElement, parts_of
-from neuromanifold.symmetry.head_mixing import HeadMixing
+from neuromanifold.symmetry.heads import HeadMixing
 
 SQUARE = nm.Architecture((3, 3, 2), (3, 3), 3, heads=2)
 INNER = nm.Architecture((3, 3), (3,), 3, heads=3, skip="inner")

@@ -1,6 +1,13 @@
-"""Head mixing: the heads of a lightning layer mix continuously (head-mixing).
+"""What may happen to the heads of a layer: scaling, permutation, mixing (eq-13, head-mixing).
 
-A layer is Σ_h V_h X Xᵀ A_h X, which depends on the tensor Σ_h V_h ⊗ A_h only, so for g ∈ GL_H
+*Permutation.* Heads are summed, so their order does not matter.
+
+*Scaling.* (A, V) → (λ A, V/λ) in every layer and head of a lightning network leaves each layer's
+function alone, hence holds with a residual skip too (residual-skip). The inner skip breaks it, as V
+also acts on X by itself (inner-skip); softmax breaks it (thm-3.9).
+
+*Mixing.* A lightning layer is Σ_h V_h X Xᵀ A_h X, which depends on the tensor Σ_h V_h ⊗ A_h only,
+so for g ∈ GL_H
 
     A_h' = Σ_k g_hk A_k,    V_h' = Σ_k (g^{-1})_kh V_k
 
@@ -38,6 +45,110 @@ from neuromanifold.symmetry.groups import random_invertible
 Matrix = Float[np.ndarray, "_ _"]
 Layer = dict[str, np.ndarray]
 """The tensors of one layer by their short names: query, key, value, output."""
+
+
+@dataclass(frozen=True)
+class Scaling(Family):
+    """A non-zero number for every layer and head; an element holds λ of shape (H,) a layer."""
+
+    depth: int
+    heads: int
+    name = "scaling"
+    statement = "eq-13"
+    is_group = True
+
+    @property
+    def dimension(self) -> int:
+        """The number of layers and heads, H l."""
+        return self.depth * self.heads
+
+    def moves(self, tensor: str) -> bool:
+        """Queries and values."""
+        return tensor.endswith((".query", ".value"))
+
+    def identity(self) -> Element:
+        """Ones."""
+        return (np.ones(self.heads),) * self.depth
+
+    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
+        """Factors of either sign, their sizes between the root of `condition` and its inverse."""
+        size = self.heads
+        return tuple(
+            generator.choice([-1.0, 1.0], size) * condition ** generator.uniform(-0.5, 0.5, size)
+            for _ in range(self.depth)
+        )
+
+    def compose(self, first: Element, second: Element) -> Element:
+        """The products."""
+        return tuple(g * h for g, h in zip(first, second, strict=True))
+
+    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
+        """Q' = λ Q, V' = V/λ."""
+        moved = dict(weights)
+        for i, factor in enumerate(element):
+            query, value = f"layers.{i}.query", f"layers.{i}.value"
+            moved[query] = np.asarray(weights[query]) * factor[:, None, None]
+            moved[value] = np.asarray(weights[value]) / factor[:, None, None]
+        return moved
+
+    def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
+        """δQ = Q, δV = −V."""
+        blocks = []
+        for i in range(self.depth):
+            query, value = f"layers.{i}.query", f"layers.{i}.value"
+            for h in range(self.heads):
+                moves = {
+                    Slot(query, (h,)): np.asarray(weights[query])[h : h + 1],
+                    Slot(value, (h,)): -np.asarray(weights[value])[h : h + 1],
+                }
+                blocks.append(GeneratorBlock(self.name, f"layer {i} head {h}", moves))
+        return blocks
+
+
+@dataclass(frozen=True)
+class HeadPermutation(Family):
+    """A permutation of the heads of every layer; head h of the result is head σ(h) of before."""
+
+    depth: int
+    heads: int
+    name = "head permutation"
+    statement = "head-mixing"
+    is_group = True
+
+    @property
+    def dimension(self) -> int:
+        """The group is finite."""
+        return 0
+
+    def moves(self, tensor: str) -> bool:
+        """Everything of a layer."""
+        return tensor.startswith("layers.")
+
+    def identity(self) -> Element:
+        """The order as it is."""
+        return (np.arange(self.heads),) * self.depth
+
+    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
+        """Independent random orders; `condition` has no meaning here."""
+        del condition
+        return tuple(generator.permutation(self.heads) for _ in range(self.depth))
+
+    def compose(self, first: Element, second: Element) -> Element:
+        """Head h of the result is head second[first[h]] of before."""
+        return tuple(h[g] for g, h in zip(first, second, strict=True))
+
+    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
+        """Reorder the leading axis of every tensor of a layer."""
+        return {
+            name: np.asarray(tensor)[element[int(name.split(".")[1])]]
+            if name.startswith("layers.")
+            else tensor
+            for name, tensor in weights.items()
+        }
+
+    def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
+        """None: the group is finite."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -197,20 +308,19 @@ def _admissible(
     A, V = _matrices(layer, linear)
     H = len(A)
     conditions = [np.zeros((0, H, H))]
+
+    def tangent(h: int, left: Matrix, right: Matrix, maps: np.ndarray) -> np.ndarray:
+        """The rows of Nᵀ (Σ_k ξ_hk A_k) M = 0, with H unknowns each."""
+        left, right = linear.null_space(left), linear.null_space(right)
+        rows = np.zeros((left.shape[1] * right.shape[1], H, H))
+        rows[:, h, :] = linear.matmul(linear.matmul(left.T, maps), right).reshape(H, -1).T
+        return rows
+
     for h in range(H):
-        left = linear.null_space(layer["key"][h])
-        right = linear.null_space(layer["query"][h])
-        seen = linear.matmul(linear.matmul(left.T, A), right).reshape(H, -1).T
-        rows = np.zeros((len(seen), H, H))
-        rows[:, h, :] = seen
-        conditions.append(rows)
+        conditions.append(tangent(h, layer["key"][h], layer["query"][h], A))
         if "output" in layer:
-            left = linear.null_space(layer["output"][h].T)
-            right = linear.null_space(layer["value"][h])
-            seen = linear.matmul(linear.matmul(left.T, V), right).reshape(H, -1).T
-            rows = np.zeros((len(seen), H, H))
-            rows[:, :, h] = seen
-            conditions.append(rows)
+            dual = tangent(h, layer["output"][h].T, layer["value"][h], V)
+            conditions.append(dual.swapaxes(1, 2))
     if keeps_sum:
         conditions.append(np.repeat(np.eye(H)[:, :, None], H, axis=2))
     return linear.null_space(np.concatenate(conditions).reshape(-1, H * H)).T.reshape(-1, H, H)
