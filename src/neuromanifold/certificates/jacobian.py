@@ -242,18 +242,32 @@ def _redraw(network: Network, point: Point, arguments: tuple[Any, ...], start: i
 
     Other weights depend on the point alone, so that whatever is asked there finds the same ones.
     """
+    others = other_inputs(network, point, arguments, start)
+    if point.given is not None:
+        return others
+
+    def redraw(leaf: int, draw: int) -> Residues:
+        if leaf >= len(network.tensors):
+            return others(leaf, draw)
+        again = f" draw {draw}"
+        vector = drawn_weights(network, point.field, point.seed, point.attempt, again)
+        return weight_leaves(network, vector)[leaf]
+
+    return redraw
+
+
+def other_inputs(
+    network: Network, point: Point, arguments: tuple[Any, ...], start: int = 0
+) -> Redraw:
+    """Other real inputs from the `start`-th on, and everything else as it is."""
     leaves, weights = jax.tree.leaves(arguments), len(network.tensors)
     real = range(weights, weights + len(real_inputs(network)))
 
     def redraw(leaf: int, draw: int) -> Residues:
-        if leaf in real:
-            what = f"inputs from {start} draw {draw} {leaf - weights}"
-            return point.draw(what, leaves[leaf].shape)
-        if leaf >= weights or point.given is not None:
+        if leaf not in real:
             return leaves[leaf]
-        again = f" draw {draw}"
-        vector = drawn_weights(network, point.field, point.seed, point.attempt, again)
-        return weight_leaves(network, vector)[leaf]
+        what = f"inputs from {start} draw {draw} {leaf - weights}"
+        return point.draw(what, leaves[leaf].shape)
 
     return redraw
 

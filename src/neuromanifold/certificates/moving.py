@@ -27,7 +27,7 @@ from neuromanifold.algebra.modular import (
 from neuromanifold.algebra.modular.relations import NO_RELATIONS
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import with_branches
-from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, samples
+from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, other_inputs, samples
 from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.networks.network import Network
 
@@ -85,14 +85,11 @@ class MovingRows:
         count, names = self.samples, [t.name for t in self.network.tensors]
         still = {name: np.zeros(leaf.shape) for name, leaf in self._changes.items()}
 
-        def arguments(again: str = "") -> tuple[Any, ...]:
-            inputs, _ = samples(self.network, point, count, again)
-            return still, inputs, drawn(self._output, point, f"cotangents{again}", count)
-
+        inputs, _ = samples(self.network, point, count)
+        arguments = (still, inputs, drawn(self._output, point, "cotangents", count))
         elements = point.elements(self._relations) if self._program.formals else None
-        ready = settled(
-            self._program, self.field, arguments(), elements, lambda k: arguments(f" again {k}")
-        )
+        again = other_inputs(self.network, point, arguments)
+        ready = settled(self._program, self.field, arguments, elements, again)
         values = self._program(self.field, *ready.arguments, elements=ready.elements)
         rows = [values[name].reshape(count, self.rows, -1) for name in names]
         leaves = jax.tree.leaves(ready.arguments[1])[: len(self.network.sample[0])]
