@@ -77,7 +77,7 @@ def _two_token_scores(architecture: Architecture, d: int) -> int:
     """Softmax, two tokens.
 
     With S = Σ V_g and u = x_1 − x_2 every token is S x_2 or 2 S x_2 plus a combination of the
-    V_g u, and differences of tokens are such combinations. The differences of scores in a column are
+    V_g u, and differences of tokens are such combinations. Differences of scores in a column are
     combinations of uᵀ B_{gg'} u and of uᵀ V_gᵀ A S x_2: they show the H matrices V_gᵀ A S =
     Σ_{g'} B_{gg'} and, besides these, the symmetric parts of H(H−1) blocks.
 
@@ -158,8 +158,8 @@ def _filled(architecture: Architecture, i: int, m: int, c: int) -> int:
     Let V be a projection to n = min(m, c) coordinates, n ≤ H v_i. Heads with A_h = A for all h and
     Σ V_h = V give
     - with the inner skip and A = 0: X ↦ V X;
-    - with one token, or the causal mask, and A = e_1 e_1ᵀ: V applied to x ↦ x_1² x and, for a second
-      token, y ↦ y_1² y + x_1 y_1 x, whose part of highest degree in y is dominant;
+    - with one token, or the causal mask, and A = e_1 e_1ᵀ: V applied to x ↦ x_1² x and, for a
+      second token, y ↦ y_1² y + x_1 y_1 x, whose part of highest degree in y is dominant;
     - without mask and with A = e_1 e_1ᵀ + e_2 e_2ᵀ of rank α = 2: V applied to X X_0ᵀ X_0, X_0 the
       first two rows. X_0 ↦ X_0 X_0ᵀ X_0 cubes singular values, and X_0ᵀ X_0 is invertible, so this
       is dominant.
