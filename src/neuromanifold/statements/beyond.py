@@ -49,6 +49,19 @@ STATEMENTS = (
         hypotheses=(ONE_HEAD, NOT_RESIDUAL),
     ),
     Statement(
+        id="virtual-rank",
+        title="the rank of the virtual weights at given weights",
+        claim="At any weights the rank of the differential of W ↦ φ_W is at most that of the "
+        "differential of the virtual weights that the function shows there to first order, less "
+        "what known symmetries move of them: L alone where L = 0; no form behind a collapsing "
+        "softmax layer; where a form or L of a lightning network without skip vanishes, at most "
+        "that one, and nothing if the function is of higher degree in it or two vanish.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(ONE_HEAD, NOT_RESIDUAL),
+    ),
+    Statement(
         id="factored-values",
         title="factored value maps",
         claim="A factor v_i < d_i inside the network acts as a width v_i. In the last layer it "
