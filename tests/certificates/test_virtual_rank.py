@@ -83,6 +83,20 @@ def test_local_dimensions_where_weights_vanish(network, zeros, dimension):
 
 
 @pytest.mark.statement("virtual-rank")
+@pytest.mark.statement("readouts")
+@pytest.mark.parametrize(("readout", "dimension"), [("probabilities", 1), ("decisions", 0)])
+def test_differences_of_equal_rows_show_only_how_they_part(readout, dimension):
+    """With equal rows of V_2 and V_1 of rank one d(E L) = (E dV_2) V_1: one number times a row."""
+    architecture = Architecture((2, 2, 2), (2, 2), 3, "softmax")
+    layers = [dict(layer.tensors()) for layer in random_weights(architecture, 0).layers]
+    layers[0]["value"] = np.array([[[1.0, 2.0], [2.0, 4.0]]])
+    layers[1]["value"] = np.array([[[1.0, 3.0], [1.0, 3.0]]])
+    weights = Weights.from_tensors(architecture, layers)
+    found = certify(architecture, weights=weights, readout=readout)
+    assert (found.lower, found.upper, found.verdict) == (dimension, dimension, "exact")
+
+
+@pytest.mark.statement("virtual-rank")
 def test_no_rank_at_special_weights_exceeds_the_bound():
     """Rows repeated, entries zero or ±1: softmax without skip and mask is exact at all of them."""
     rng = np.random.default_rng(3)

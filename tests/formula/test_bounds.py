@@ -148,6 +148,7 @@ SPANS = [
     (Architecture((4, 2, 3, 3), (1, 2, 4), 3, heads=2, value_ranks=(1, 2, 3)), 3),
     (Architecture((3, 2, 4, 2), (1, 1, 1), 1, heads=2, mask="causal"), 4),
     (Architecture((2, 2, 4, 1), (1, 1, 1), 2, heads=2, skip="inner", mask="causal"), 4),
+    (Architecture((6, 6, 6, 1), (1, 1, 1), 2, heads=3, value_ranks=(2, 2, 1)), 6),
     # four rows of two value maps of rank 2 and forms of rank 1 are no dense set: count on two
     (Architecture((4, 4, 6, 1), (1, 1, 1), 2, heads=2, value_ranks=(2, 4, 1)), 4),
 ]
