@@ -4,7 +4,7 @@ Networks are evaluated in plain integers mod p, straight from the definition of 
 of softmax are random numbers with column sums one: the lemmas use nothing else of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class RandomLayers:
         """Random residues."""
         return self.generator.integers(PRIME, size=shape)
 
-    def _head(self, shapes: dict[str, tuple[int, ...]]) -> tuple[Integers, Integers]:
+    def _head(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Integers, Integers]:
         drawn = {name: self.draw(*shape[1:]) for name, shape in shapes.items()}
         A, V = drawn["key"].T @ drawn["query"] % PRIME, drawn["value"]
         return A, drawn["output"] @ V % PRIME if "output" in drawn else V
@@ -86,7 +86,7 @@ def told_apart(architecture: Architecture, seed: int) -> int:
     A score is yᵀ A z, linear in A with coefficients y zᵀ; under softmax differences in a column
     count, (y_j − y_k)ᵀ A z.
     """
-    rows = []
+    rows: list[Integers] = []
     causal = architecture.mask == "causal"
     for Y in RandomLayers(architecture, seed).several(architecture.widths[1] ** 2 + 4, 1):
         for i, z in enumerate(Y.T):
@@ -116,7 +116,8 @@ _WIDER = [
 def forms(quick: bool, seed: int) -> Finding:
     """The values of a layer tell no more forms apart than is claimed (told-apart)."""
     networks = _WIDER[::4] if quick else _WIDER
-    cases, reached = [], 0
+    cases: list[Case] = []
+    reached = 0
     for network in networks:
         most, found = forms_told_apart(network, *network.widths[:2]), told_apart(network, seed)
         cases.append(Case(network.name, f"{found} > {most}" if found > most else None))
@@ -148,7 +149,8 @@ _SPANNING = [
 
 def spans(quick: bool, seed: int) -> Finding:
     """Values of lightning layers span at least what is claimed (spanned-values)."""
-    cases, reached = [], 0
+    cases: list[Case] = []
+    reached = 0
     for network in _SPANNING[::3] if quick else _SPANNING:
         least = spanned_widths(network, network.widths)
         for i in range(1, network.depth):
