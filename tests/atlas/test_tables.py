@@ -17,7 +17,7 @@ from neuromanifold.atlas.table import Table, open_atlas
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import FileFormatError
 from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.formula.heads import several_heads_dimension
+from neuromanifold.formula.layers import layers_bound
 from neuromanifold.statements import Facts
 
 TABLES = shipped("tables")
@@ -81,10 +81,14 @@ def test_the_page_counts_what_the_tables_hold():
         formulas = sum(bool(row["formula"]) for row in rows)
         theorems = sum(row["status"] == "theorem" for row in rows)
         assert f"| `{name}` | {len(rows)} | {exact} | {formulas} | {theorems} | 0 |" in page
-    left = [row for name in TABLES for row in table(name).values() if row["verdict"] != "exact"]
-    assert f"## The {len(left)} rows that are not exact" in page
-    assert all(row["formula"] == "" and int(row["heads"]) > 1 for row in left)
-    assert max(int(row["upper"]) - int(row["rank"]) for row in left) == 8
+    rows = [row for name in TABLES for row in table(name).values()]
+    assert all(row["verdict"] == "exact" for row in rows)
+    assert f"All {len(rows):,} rows are `exact`" in page
+    deep = ranks("heads-deep")
+    for attention in ("lightning", "softmax"):
+        kind = [a for a in deep if a.attention == attention]
+        wider = sum(map(widens, kind))
+        assert f"| {attention} | {len(kind) - wider} | {wider} |" in page
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -171,38 +175,24 @@ def test_one_layer_with_several_heads_reaches_the_smallest_of_the_proved_bounds(
     found = {a: n for a, n in ranks("heads", "heads-wide").items() if a.heads > 1}
     assert LESS_THAN_MIXING.items() <= found.items()
     assert len(found) > 1300
-    assert {a: several_heads_dimension(a) for a in found} == found
+    assert {a: dimension_formula(a).dimension for a in found} == found
 
 
 @pytest.mark.statement("head-mixing")
-def test_deep_networks_with_heads_that_do_not_widen_have_the_sum_of_their_layers():
-    found = {a: n for a, n in ranks("heads-deep").items() if not widens(a)}
-    assert len(found) > 300
-    assert {a: several_heads_dimension(a) for a in found} == found
-
-
-def test_deep_networks_with_heads_that_widen_may_have_less():
-    found = {a: n for a, n in ranks("heads-deep").items() if widens(a)}
-    less = {a for a, n in found.items() if n != several_heads_dimension(a)}
-    assert all(found[a] < several_heads_dimension(a) for a in less)
-    assert less
-    assert not any(a.attention == "softmax" and a.tokens > 2 for a in less)
+@pytest.mark.statement("layers-bound")
+def test_deep_networks_with_heads_have_the_sum_of_their_layers():
+    found = {a: n for a, n in ranks("heads-deep", "skips-and-masks").items() if a.heads > 1}
+    assert len(found) > 900
+    assert sum(map(widens, found)) > 200
+    assert {a: layers_bound(a) for a in found} == found
 
 
 @pytest.mark.parametrize(("tokens", "dimension"), [(2, 52), (3, 56)])
 def test_softmax_heads_that_widen_see_less_with_two_tokens(tokens, dimension):
     network = Architecture((2, 4, 2), (2, 4), tokens, "softmax", heads=2)
     assert widens(network)
-    assert several_heads_dimension(network) == 56
+    assert layers_bound(network) == dimension
     assert run_task(Task(network, "logits", 0, 8388593)).rank == dimension
-
-
-def test_skips_and_masks_with_two_heads_have_the_sum_of_their_layers_unless_they_widen():
-    found = {a: n for a, n in ranks("skips-and-masks").items() if a.heads > 1}
-    agreeing = {a: n for a, n in found.items() if n == several_heads_dimension(a)}
-    assert len(found) > 300
-    assert all(widens(a) for a in found.keys() - agreeing.keys())
-    assert all(found[a] < several_heads_dimension(a) for a in found.keys() - agreeing.keys())
 
 
 @pytest.mark.statement("inner-skip")

@@ -13,10 +13,10 @@ from neuromanifold.certificates.identifiable import identifiable
 from neuromanifold.certificates.ledger import explain
 from neuromanifold.certificates.quantity import parse_quantity
 from neuromanifold.certificates.verify import verify
+from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.weights import Weights, random_weights
 from neuromanifold.symmetry.attention import attention_network, named
-from neuromanifold.symmetry.collapse import at_weights
 
 TWO = Architecture((2, 2, 2), (2, 2), 2, "softmax")
 THREE = replace(TWO, tokens=3)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 
-import flint
 import numpy as np
+
+from neuromanifold.algebra.integer_rank import integer_rank
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +48,7 @@ class Dyadic:
     @property
     def rank(self) -> int:
         """The rank of a matrix, over the rationals."""
-        rows, columns = self.integers.shape
-        return flint.fmpz_mat(rows, columns, [int(x) for x in self.integers.ravel()]).rank()
+        return integer_rank(self.integers)
 
     @property
     def is_skew(self) -> bool:

@@ -33,9 +33,9 @@ from neuromanifold.certificates.symmetry_bound import (
     KernelVectors,
     known_kernel,
 )
+from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.errors import ArgumentError, DiagramError, NotCoveredError
 from neuromanifold.networks.network import Network
-from neuromanifold.symmetry.collapse import at_weights
 from neuromanifold.symmetry.families import network
 from neuromanifold.symmetry.one_parameter import Action
 

@@ -39,11 +39,11 @@ from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
 from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.certificates.quantity import Quantity
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
+from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network
-from neuromanifold.symmetry.collapse import at_weights
 from neuromanifold.symmetry.families import network
 
 

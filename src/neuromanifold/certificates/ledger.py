@@ -18,10 +18,10 @@ from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.kernel import LARGEST_NETWORK, HiddenKernel, hidden_kernel
+from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.display import Displayed
 from neuromanifold.formula.readouts import unshown_dimensions
 from neuromanifold.networks.network import Network
-from neuromanifold.symmetry.collapse import at_weights
 from neuromanifold.symmetry.families import families_of, network
 
 _UNSEEN = "not seen by the "

@@ -48,10 +48,10 @@ from neuromanifold.certificates.symmetry_bound import (
     known_kernel,
 )
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
+from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.network import Network
-from neuromanifold.symmetry.collapse import at_weights
 from neuromanifold.symmetry.families import network
 
 

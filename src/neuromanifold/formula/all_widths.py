@@ -84,7 +84,7 @@ def virtual_upper_bound(architecture: Architecture) -> int | None:
     skip. So the function factors through (M, L), of which there are `virtual_dimension` many. Less
     is seen:
     - one token and softmax: every P_i is 1, the function is a multiple of L, of rank at most r_l;
-    - the symmetric parts only, where every score is vᵀ M_i v (see `_symmetric_from`);
+    - the symmetric parts only, where every score is vᵀ M_i v (see `first_symmetric`);
     - lightning without skip: G_i is homogeneous in every M_j, so the l-dimensional torus of
       rescalings (eq-13) acts on (M, L) with the same function, mask or not; it acts freely where
       neither L nor any M_i (or symmetric part) vanishes, so l dimensions are lost.
@@ -94,7 +94,7 @@ def virtual_upper_bound(architecture: Architecture) -> int | None:
         return None
     if facts.attention == "softmax" and facts.tokens == 1:
         return matrices_of_rank(facts.reach[-1], facts.widths[-1], facts.widths[0])
-    return virtual_dimension(facts, _symmetric_from(facts)) - rescalings(facts)
+    return virtual_dimension(facts, first_symmetric(facts)) - rescalings(facts)
 
 
 def rescalings(facts: Facts) -> int:
@@ -102,7 +102,7 @@ def rescalings(facts: Facts) -> int:
     return facts.depth if facts.attention == "lightning" and facts.skip == "none" else 0
 
 
-def _symmetric_from(facts: Facts) -> int | None:
+def first_symmetric(facts: Facts) -> int | None:
     """The first layer whose scores see only the symmetric part of its form; None if there is none.
 
     A single token has the one score xᵀ M x in every layer. With more tokens, take a lightning

@@ -6,15 +6,9 @@ from dataclasses import dataclass
 from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.all_widths import virtual_upper_bound
-from neuromanifold.formula.heads import (
-    forms_of_degree,
-    is_plain_lightning,
-    layer_bounds,
-    layer_dimension,
-    layers_bound,
-    linear_maps,
-    polynomial_maps,
-)
+from neuromanifold.formula.ambient import polynomial_maps
+from neuromanifold.formula.heads import Inputs, layer_bounds, layer_dimension, linear_maps
+from neuromanifold.formula.layers import layers_bound
 from neuromanifold.formula.readouts import narrowed
 
 
@@ -67,32 +61,18 @@ def _of_logits(architecture: Architecture) -> Iterator[Bound]:
         yield Bound(virtual, "virtual-bound", "virtual weights")
     else:
         if architecture.depth == 1:
-            for name, value in layer_bounds(architecture, 0, *architecture.widths).items():
+            d, d_out = architecture.widths
+            for name, value in layer_bounds(architecture, 0, Inputs.free(d), d_out).items():
                 yield Bound(value, "flattening-bounds", name)
         else:
             yield Bound(layers_bound(architecture), "layers-bound", "layers")
         if architecture.attention == "softmax" and architecture.tokens == 1:
             yield Bound(linear_maps(architecture), "layers-bound", "linear maps")
-    yield from _of_polynomials(architecture)
-
-
-def _of_polynomials(architecture: Architecture) -> Iterator[Bound]:
-    """Spaces of polynomial maps that contain the functions of a lightning network (ambient).
-
-    Without mask and skip these are maps X ↦ N(X Xᵀ) X; with one token, forms of degree 3^l. Spaces
-    with more dimensions than there are parameters bound nothing.
-    """
     most = architecture.parameters
-    d, d_out, depth = architecture.widths[0], architecture.widths[-1], architecture.depth
-    if is_plain_lightning(architecture):
-        maps = polynomial_maps(d, d_out, depth, most)
-        if maps < most:
-            yield Bound(maps, "ambient", "polynomial maps of X Xᵀ")
-    kind = (architecture.attention, architecture.skip, architecture.tokens)
-    if kind == ("lightning", "none", 1):
-        cubes = d_out * forms_of_degree(3**depth, d, most)
-        if cubes < most:
-            yield Bound(cubes, "ambient", "forms in one token")
+    ends = architecture.widths[0], architecture.widths[-1]
+    maps = polynomial_maps(architecture, *ends, architecture.depth, most)
+    if maps < most:
+        yield Bound(maps, "polynomial-maps", "polynomial maps")
 
 
 def _of_differences(architecture: Architecture, readout: str) -> Iterator[Bound]:
@@ -108,9 +88,9 @@ def _of_residual_differences(architecture: Architecture, readout: str) -> Iterat
     dimensions than probabilities or as many, cannot exceed. One token under softmax shows a linear
     map to d − 1 coordinates, decisions up to a constant.
     """
-    d = architecture.widths[0]
-    layers = sum(layer_dimension(architecture, i, d, d) for i in range(architecture.depth - 1))
-    last = layer_dimension(architecture, architecture.depth - 1, d, d - 1)
-    yield Bound(layers + last, "layers-bound", "layers")
+    d, last = architecture.widths[0], architecture.depth - 1
+    outputs = [d] * last + [d - 1]
+    layers = sum(layer_dimension(architecture, i, Inputs.free(d), n) for i, n in enumerate(outputs))
+    yield Bound(layers, "layers-bound", "layers")
     if architecture.attention == "softmax" and architecture.tokens == 1:
         yield Bound(d * (d - 1) - (readout == "decisions"), "layers-bound", "linear maps")

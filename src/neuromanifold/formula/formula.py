@@ -12,7 +12,8 @@ from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.all_widths import matrices_of_rank, virtual_upper_bound
-from neuromanifold.formula.heads import linear_maps, several_heads_dimension
+from neuromanifold.formula.heads import linear_maps
+from neuromanifold.formula.layers import layers_bound
 from neuromanifold.formula.readouts import narrowed
 from neuromanifold.statements import Facts, Status, applies, get, unmet
 
@@ -37,12 +38,12 @@ _STATEMENTS: dict[str, Callable[[Architecture], int | None]] = {
     "conj-3.10": virtual_upper_bound,
     "softmax-dimension": virtual_upper_bound,
     "softmax-one-token": linear_maps,
-    "softmax-residual": several_heads_dimension,
-    "softmax-layer": several_heads_dimension,
-    "softmax-heads-bottleneck": several_heads_dimension,
-    "softmax-heads": several_heads_dimension,
+    "softmax-residual": layers_bound,
+    "softmax-layer": layers_bound,
+    "softmax-heads-bottleneck": layers_bound,
+    "softmax-heads": layers_bound,
     "residual-skip": _residual_lightning,
-    "head-mixing": several_heads_dimension,
+    "head-mixing": layers_bound,
 }
 
 

@@ -1,6 +1,7 @@
 """What goes beyond the paper: all widths, one token, masks, skips, heads, exactness, redundancy."""
 
 from neuromanifold.statements.hypotheses import (
+    ALL_SEE_ALL,
     CAUSAL_MASK,
     FULL_VALUES,
     INNER_SKIP,
@@ -42,6 +43,19 @@ STATEMENTS = (
         claim="The dimension is at most the number of dimensions of the virtual weights, less the "
         "l rescalings for lightning without skip; where every score is the value of a form on one "
         "vector, only its symmetric part counts.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(ONE_HEAD, NOT_RESIDUAL),
+    ),
+    Statement(
+        id="virtual-rank",
+        title="the rank of the virtual weights at given weights",
+        claim="At any weights the rank of the differential of W ↦ φ_W is at most that of the "
+        "differential of the virtual weights that the function shows there to first order, less "
+        "what known symmetries move of them: L alone where L = 0; no form behind a collapsing "
+        "softmax layer; where a form or L of a lightning network without skip vanishes, at most "
+        "that one, and nothing if the function is of higher degree in it or two vanish.",
         kind="result",
         status="theorem",
         source=_OURS,
@@ -133,11 +147,50 @@ STATEMENTS = (
         id="layers-bound",
         title="bounds for deep networks with several heads",
         claim="The dimension of a network is at most the sum of its layers' dimensions between the "
-        "widths that count, without residual skip less the inter-layer symmetries that act freely. "
-        "One token under softmax shows a linear map only.",
+        "widths that count, each on the values of the layers before it, without residual skip less "
+        "the inter-layer symmetries that act freely. One token under softmax shows a linear map "
+        "only.",
         kind="result",
         status="theorem",
         source=_OURS,
+    ),
+    Statement(
+        id="told-apart",
+        title="forms that the values of a layer tell apart",
+        claim="The scores of a layer are linear in its forms A, and behind a layer with value maps "
+        "V_g from width d they show of the blocks V_gᵀ A V_{g'}: softmax with two tokens only "
+        "the matrices Σ_{g'} V_gᵀ A V_{g'} and the symmetric parts, under the causal mask of "
+        "V_gᵀ (A + Aᵀ) V_{g'}; lightning with one token only the parts symmetric in both pairs of "
+        "indices; lightning without mask and skip the skew parts only through the 2 × 2 minors of "
+        "X Xᵀ.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(NOT_RESIDUAL,),
+    ),
+    Statement(
+        id="spanned-values",
+        title="what the values of lightning layers span",
+        claim="At generic weights the values of the first i layers of a lightning network with "
+        "several heads span at least what those before them span, as far as the width allows, and "
+        "at least what the monomials of the layer tell apart on the sequences that the values "
+        "before it fill.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(LIGHTNING, SEVERAL_HEADS, NOT_RESIDUAL),
+    ),
+    Statement(
+        id="polynomial-maps",
+        title="lightning networks as polynomials in X Xᵀ",
+        claim="Without mask a lightning network is X ↦ N(X Xᵀ) X with a polynomial N of degree "
+        "(3^l − 1)/2, homogeneous without skip. So its dimension is at most d_l d_0 times that of "
+        "the polynomials of this degree in d_0(d_0+1)/2 variables; with one token and no skip "
+        "also d_l times that of the forms of degree 3^l in d_0 variables.",
+        kind="result",
+        status="theorem",
+        source=_OURS,
+        hypotheses=(LIGHTNING, NOT_RESIDUAL, ALL_SEE_ALL),
     ),
     Statement(
         id="redundancy",

@@ -32,6 +32,13 @@ INNER_SKIP = _word("skip", "inner")
 NO_MASK = _word("mask", "none")
 CAUSAL_MASK = _word("mask", "causal")
 
+ALL_SEE_ALL = Hypothesis(
+    "no mask, or one token",
+    lambda facts: _fails(
+        facts.mask != "none" and facts.tokens > 1, f"mask = {facts.mask}, not none"
+    ),
+)
+
 NOT_RESIDUAL = Hypothesis(
     "skip none or inner",
     lambda facts: _fails(facts.skip == "residual", "skip = residual, not none or inner"),

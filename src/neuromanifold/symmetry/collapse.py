@@ -6,19 +6,16 @@ scores are: its queries and keys are free (softmax-fibers). Generic forms do not
 given ones do is decided for the floats as they are, in rational arithmetic.
 """
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.algebra.linear import LinearAlgebra
 from neuromanifold.architecture import Architecture
-from neuromanifold.networks.exact_virtual import exact_forms
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
-from neuromanifold.networks.network import Network
 
 
 @dataclass(frozen=True)
@@ -84,30 +81,16 @@ class BehindCollapse(Family):
         ]
 
 
-def at_weights(network: Network, weights: Any) -> Network:
-    """The network with the symmetries that it has at given weights and not at generic ones.
-
-    None, the generic weights, add nothing; nor do weights where no layer before the last collapses.
-    """
-    architecture = network.architecture
-    if weights is None or architecture is None or not network.is_built_in:
-        return network
-    if not (architecture.averages_tokens and architecture.has_one_head and architecture.is_plain):
-        return network
-    forms, _ = exact_forms(network.rebuilt(network.values(weights)))
-    collapsing = (i for i, M in enumerate(forms) if _collapses(M, architecture.tokens))
-    first = next(collapsing, len(forms)) + 1
-    return network if first >= len(forms) else _with(network, BehindCollapse(architecture, first))
+def behind_collapse(architecture: Architecture, forms: Sequence[Dyadic]) -> tuple[Family, ...]:
+    """What is free at weights with these forms: nothing unless a layer but the last collapses."""
+    first = first_collapsing(architecture, forms) + 1
+    return () if first >= len(forms) else (BehindCollapse(architecture, first),)
 
 
-@lru_cache(maxsize=16)
-def _with(network: Network, family: Family) -> Network:
-    """The network with one more family, the same object each time: programs are kept by network."""
-    if family in network.families:
-        return network
-    return replace(network, families=(*network.families, family))
-
-
-def _collapses(M: Dyadic, tokens: int) -> bool:
-    """Whether a layer with this form makes all tokens equal."""
-    return M.is_zero or (tokens == 2 and M.is_skew)
+def first_collapsing(architecture: Architecture, forms: Sequence[Dyadic]) -> int:
+    """The first layer, counted from 0, that makes all tokens equal; their number without one."""
+    if architecture.averages_tokens and architecture.has_one_head and architecture.is_plain:
+        for i, M in enumerate(forms):
+            if M.is_zero or (architecture.tokens == 2 and M.is_skew):
+                return i
+    return len(forms)

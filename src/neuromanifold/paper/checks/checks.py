@@ -20,6 +20,7 @@ from neuromanifold.paper.checks import (
     softmax_dimensions,
     softmax_fibers,
     unrolled,
+    values,
     variations,
     virtual_weights,
 )
@@ -45,6 +46,7 @@ _MODULES = (
     all_widths,
     variations,
     bounds,
+    values,
     redundancy,
     exactness,
     gauge,

@@ -1,9 +1,13 @@
 """Checks of virtual weights, and of what leaves them or the function unchanged."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import jax
 import numpy as np
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.certificates.exact import certify
 from neuromanifold.networks.virtual import VirtualWeights, evaluate_virtual, rescale_virtual
 from neuromanifold.networks.weights import Weights, conditioned_weights, random_weights
 from neuromanifold.paper.checks.evaluation import (
@@ -162,7 +166,49 @@ def rescalings(quick: bool, seed: int) -> Finding:
     )
 
 
+def with_zeros(network: Architecture, zeros: Iterable[str], seed: int) -> Weights:
+    """Random weights, some of the tensors zero."""
+    drawn = random_weights(network, seed)
+    layers = [
+        {name: np.asarray(T) * (f"{name} {i}" not in zeros) for name, T in layer.tensors().items()}
+        for i, layer in enumerate(drawn.layers, start=1)
+    ]
+    return Weights.from_tensors(network, layers)
+
+
+_SOFTMAX = Architecture((3, 3, 3), (2, 2), 3, "softmax")
+_LIGHTNING = Architecture((3, 3, 3), (2, 2), 3)
+SPECIAL = [
+    # dA_1 = dK_1ᵀ Q_1 has 2·3 dimensions, L has 9, and M_2 is not seen
+    (_SOFTMAX, ("key 1",), 15),
+    (_SOFTMAX, ("query 1", "key 1"), 9),
+    (_SOFTMAX, ("key 2",), 9 + 8 + 6),
+    (_SOFTMAX, ("value 1",), 9),
+    (replace(_SOFTMAX, skip="inner"), ("value 2",), 9),
+    # degree 3 in M_1, degree 1 in M_2 and in L
+    (_LIGHTNING, ("key 1",), 0),
+    (_LIGHTNING, ("key 2",), 6),
+    (_LIGHTNING, ("value 2",), 9),
+    (_LIGHTNING, ("key 2", "value 2"), 0),
+    (replace(_LIGHTNING, skip="inner"), ("key 1",), 6 + 8 + 9),
+]
+
+
+def special_weights(quick: bool, seed: int) -> Finding:
+    """Local dimensions where some weights vanish are those of what is seen there (virtual-rank)."""
+    cases = []
+    for network, zeros, dimension in SPECIAL[::3] if quick else SPECIAL:
+        proof = certify(network, weights=with_zeros(network, zeros, seed), seed=seed)
+        found = (proof.lower, proof.upper)
+        cases.append(equal(f"{network}, zero {', '.join(zeros)}", (dimension, dimension), found))
+    return Finding(
+        f"exact ranks and bounds at {len(cases)} weights with zeros, counted by hand (seed {seed})",
+        cases,
+    )
+
+
 CHECKS: dict[str, Check] = {
+    "virtual-rank": special_weights,
     "eq-8": only_virtual_weights,
     "eq-9": inter_layer,
     "lemma-3.5": unique_change_of_bases,
