@@ -14,8 +14,8 @@ from neuromanifold.paper.checks.pictures import (
     reflected,
     reflection_example,
     surfaces,
-    tree_factors,
 )
+from neuromanifold.paper.checks.unrolled import tree_factors
 from neuromanifold.paper.figures.consensus import consensus_figure
 from neuromanifold.paper.figures.dimensions import dimensions_figure
 from neuromanifold.paper.figures.reflection import reflection_figure

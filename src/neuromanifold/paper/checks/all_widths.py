@@ -4,10 +4,10 @@ import random
 
 from neuromanifold.architecture import Architecture, Attention
 from neuromanifold.formula.all_widths import virtual_upper_bound
-from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.paper.checks.evidence import Case, Check, Finding, equal
-from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
+from neuromanifold.paper.checks.evidence import Case
+from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions, formula
 from neuromanifold.paper.checks.lightning_proofs import one_vector, rank_one_layer, two_tokens
+from neuromanifold.paper.checks.trial import Trial, check
 
 _KINDS: tuple[Attention, ...] = ("lightning", "softmax")
 
@@ -40,80 +40,68 @@ def random_networks(
     return list(dict.fromkeys(networks))
 
 
-def formula(network: Architecture) -> int | None:
-    """The dimension that the formula gives."""
-    return dimension_formula(network).dimension
+_NAMED = [
+    Architecture((2, 4, 2), (2, 2), 3),
+    Architecture((3, 3, 3), (1, 2), 3),
+    Architecture((5, 4, 1), (2, 2), 2),
+]
 
 
-def every_width(quick: bool, seed: int) -> Finding:
+@check("all-widths")
+def every_width(trial: Trial) -> str:
     """The dimension is that of the virtual weights less l (all-widths).
 
     After a layer of rank one only symmetric parts count: the networks named first.
     """
-    named = [
-        Architecture((2, 4, 2), (2, 2), 3),
-        Architecture((3, 3, 3), (1, 2), 3),
-        Architecture((5, 4, 1), (2, 2), 2),
-    ]
-    networks = named + random_networks(8 if quick else 160, seed, attention="lightning")
-    found = compare_dimensions(networks, formula, seed)
+    seed = trial.seed
+    drawn = random_networks(8 if trial.quick else 160, seed, attention="lightning")
+    checked = compare_dimensions(trial, _NAMED + drawn)
+    places = [(2, 1, 2), (2, 2, 2), (3, 1, 2), (3, 2, 2), (3, 3, 2), (3, 2, 3)]
     lemmas = [two_tokens(seed, depth) for depth in (1, 2)]
-    places = [(2, 1, 2), (2, 2, 2), (3, 1, 2), (3, 2, 2)] + (
-        [] if quick else [(3, 3, 2), (3, 2, 3)]
-    )
-    lemmas += [rank_one_layer(seed, depth, j, d) for depth, j, d in places]
-    checked = f"{found.checked}; {len(lemmas)} identities of the proof, exactly"
-    return Finding(checked, [*found.cases, *lemmas], found.numbers)
+    lemmas += [rank_one_layer(seed, depth, j, d) for depth, j, d in trial.some(places, 4)]
+    trial.cases += lemmas
+    return f"{checked}; {len(lemmas)} identities of the proof, exactly"
 
 
-def virtual_bound(quick: bool, seed: int) -> Finding:
+@check("virtual-bound")
+def virtual_bound(trial: Trial) -> str:
     """No rank exceeds the bound from the virtual weights (virtual-bound)."""
+    few, seed = (4, trial.seed) if trial.quick else (24, trial.seed)
     networks = [
-        *random_networks(8 if quick else 160, seed),
-        *random_networks(4 if quick else 24, seed, mask="causal"),
-        *random_networks(4 if quick else 24, seed, skip="inner"),
+        *random_networks(8 if trial.quick else 160, seed),
+        *random_networks(few, seed, mask="causal"),
+        *random_networks(few, seed, skip="inner"),
     ]
-    cases: list[Case] = []
     for network in networks:
         bound, found = virtual_upper_bound(network), certified(network, seed)
         exceeded = bound is None or found.lower > bound
         failure = f"rank {found.lower} exceeds the bound {bound}" if exceeded else None
-        cases.append(Case(network.name, failure))
-    wide = certified(Architecture((2, 4, 2), (2, 2), 3), seed)
-    symmetries = wide.parameters - sum(family.dimension for family in wide.symmetries)
-    cases.append(
-        equal(
-            "widths 2, 4, 2: bound",
-            wide.lower,
-            virtual_upper_bound(Architecture((2, 4, 2), (2, 2), 3)),
-        )
-    )
-    return Finding(
+        trial.cases.append(Case(network.name, failure))
+    wide = certified(_NAMED[0], seed)
+    trial.equal("widths 2, 4, 2: bound", wide.lower, virtual_upper_bound(_NAMED[0]))
+    trial.numbers["widths 2,4,2, ranks 2,2"] = {
+        "by symmetries": wide.parameters - sum(family.dimension for family in wide.symmetries),
+        "by virtual weights": wide.upper,
+        "rank": wide.lower,
+    }
+    return (
         f"{len(networks)} architectures with and without mask and inner skip, exact ranks "
-        f"(seed {seed})",
-        cases,
-        {
-            "widths 2,4,2, ranks 2,2": {
-                "by symmetries": symmetries,
-                "by virtual weights": wide.upper,
-                "rank": wide.lower,
-            }
-        },
+        f"(seed {seed})"
     )
 
 
-def factored(quick: bool, seed: int) -> Finding:
+@check("factored-values")
+def factored(trial: Trial) -> str:
     """Factors act as widths; in the last one an injective map follows (factored-values)."""
-    draw = random.Random(f"value ranks {seed}")
+    draw = random.Random(f"value ranks {trial.seed}")
     networks = []
-    for network in random_networks(6 if quick else 40, seed + 1):
+    for network in random_networks(6 if trial.quick else 40, trial.seed + 1):
         values = tuple(draw.randint(1, 4) for _ in network.ranks)
         thin = network.attention == "softmax" and 1 in values[:-1]
         tokens = 2 if thin else network.tokens
         fields = {**network.to_dict(), "tokens": tokens, "value_ranks": values}
         networks.append(Architecture.from_dict(fields))
-    found = compare_dimensions(networks, _without_factors, seed)
-    return Finding(found.checked, found.cases, found.numbers)
+    return compare_dimensions(trial, networks, _without_factors)
 
 
 def _without_factors(network: Architecture) -> int | None:
@@ -129,25 +117,18 @@ def _without_factors(network: Architecture) -> int | None:
     return None if dimension is None else dimension + rho * (network.widths[-1] - rho)
 
 
-def one_token(quick: bool, seed: int) -> Finding:
+@check("one-token")
+def one_token(trial: Trial) -> str:
     """One token: lightning sees symmetric parts only (one-token)."""
     named = [
         Architecture((3, 3, 3), (2, 2), 1),
         Architecture((2, 2, 2), (2, 2), 1),
         Architecture((2, 2, 2, 2), (2, 2, 2), 1),
     ]
-    drawn = random_networks(8 if quick else 50, seed, tokens=(1,), attention="lightning")
-    fields = {"attention": "lightning", "skip": "inner"}
-    inner = random_networks(4 if quick else 30, seed, tokens=(1,), **fields)
-    found = compare_dimensions(named + drawn + inner, formula, seed)
+    one, seed = {"tokens": (1,), "attention": "lightning"}, trial.seed
+    drawn = random_networks(8 if trial.quick else 50, seed, **one)
+    inner = random_networks(4 if trial.quick else 30, seed, skip="inner", **one)
+    checked = compare_dimensions(trial, named + drawn + inner)
     lemmas = [one_vector(seed, depth, d) for depth, d in ((1, 2), (2, 3), (3, 2))]
-    checked = f"{found.checked}; {len(lemmas)} identities of the proof, exactly"
-    return Finding(checked, [*found.cases, *lemmas], found.numbers)
-
-
-CHECKS: dict[str, Check] = {
-    "all-widths": every_width,
-    "virtual-bound": virtual_bound,
-    "factored-values": factored,
-    "one-token": one_token,
-}
+    trial.cases += lemmas
+    return f"{checked}; {len(lemmas)} identities of the proof, exactly"

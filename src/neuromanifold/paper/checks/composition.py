@@ -1,7 +1,7 @@
 """Checks of deep networks as compositions, and of the neuromanifold and its fibers."""
 
 from itertools import combinations_with_replacement
-from math import comb
+from math import comb, factorial
 
 import numpy as np
 
@@ -13,21 +13,13 @@ from neuromanifold.paper.checks.evaluation import (
     ROUNDING,
     distance,
     exact_output,
-    integer_input,
-    integer_weights,
+    generic,
+    integers,
     normal_input,
     output,
 )
-from neuromanifold.paper.checks.evidence import (
-    Case,
-    Check,
-    Counterexample,
-    Finding,
-    apart,
-    close,
-    equal,
-)
 from neuromanifold.paper.checks.exact_dimensions import certified
+from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.families import families_of
 
@@ -39,163 +31,135 @@ _DEEP = [
 ]
 
 
-def homogeneous(quick: bool, seed: int) -> Finding:
+@check("def-2")
+def homogeneous(trial: Trial) -> str:
     """A deep lightning network is homogeneous of degree 3^l (def-2).
 
     Doubling an input doubles every rounding error with it, so in floats too the two sides must be
     the same to the last bit.
     """
-    networks = _DEEP[:2] if quick else _DEEP
-    cases = []
+    networks = trial.some(_DEEP, 2)
+    degrees = {network.name: 3**network.depth for network in networks}
     for network in networks:
-        W, X = random_weights(network, seed), normal_input(network, seed)
-        degree = 3**network.depth
-        cases.append(equal(f"{network}: φ(2X)", 2.0**degree * output(W, X), output(W, 2 * X)))
-    return Finding(
+        W, X = random_weights(network, trial.seed), normal_input(network, trial.seed)
+        expected = 2.0 ** degrees[network.name] * output(W, X)
+        trial.equal(f"{network}: φ(2X)", expected, output(W, 2 * X))
+    trial.numbers["degrees"] = degrees
+    return (
         f"φ(2X) = 2^(3^l) φ(X) for {len(networks)} networks of depth 1 to "
-        f"{networks[-1].depth}, to the last bit (seed {seed})",
-        cases,
-        {"degrees": {network.name: 3**network.depth for network in networks}},
+        f"{networks[-1].depth}, to the last bit (seed {trial.seed})"
     )
 
 
-def layer_after_layer(quick: bool, seed: int) -> Finding:
+@check("eq-4")
+def layer_after_layer(trial: Trial) -> str:
     """The network is the composition of its layers (eq-4)."""
-    networks = _DEEP[:2] if quick else _DEEP
-    cases = []
+    networks = trial.some(_DEEP, 2)
     for network in networks:
-        W, X = integer_weights(network, seed, 1), integer_input(network, seed, 1)
+        W, X = integers(network, trial.seed, 1)
         Y = X
         for i in range(network.depth):
             one = Architecture(network.widths[i : i + 2], network.ranks[i : i + 1], network.tokens)
             Y = output(Weights((W.layers[i],), one), Y)
-        cases.append(equal(network.name, Y, output(W, X)))
-    return Finding(
-        f"{len(networks)} networks of integer weights, layer by layer (seed {seed})", cases
-    )
+        trial.equal(network.name, Y, output(W, X))
+    return f"{len(networks)} networks of integer weights, layer by layer (seed {trial.seed})"
 
 
-def parameters(_quick: bool, seed: int) -> Finding:
+@check("def-3")
+def parameters(trial: Trial) -> str:
     """There are Σ_i d_{i-1}(2 a_i + d_i) parameters (def-3)."""
-    networks = [*_DEEP, Architecture((4, 2, 3), (2, 1), 3), Architecture((5, 1), (3,), 2)]
-    cases = []
+    example = Architecture((4, 2, 3), (2, 1), 3)
+    networks = [*_DEEP, example, Architecture((5, 1), (3,), 2)]
     for network in networks:
         d, a = network.widths, network.ranks
         count = sum(d[i] * (2 * a[i] + d[i + 1]) for i in range(network.depth))
-        cases.append(equal(f"{network}: count", count, network.parameters))
-        entries = random_weights(network, seed).flatten().size
-        cases.append(equal(f"{network}: entries", count, entries))
-        columns = attention_network(network).columns
-        cases.append(equal(f"{network}: Jacobian columns", count, columns))
-    example = Architecture((4, 2, 3), (2, 1), 3)
+        trial.equal(f"{network}: count", count, network.parameters)
+        trial.equal(f"{network}: entries", count, random_weights(network, 0).flatten().size)
+        trial.equal(f"{network}: Jacobian columns", count, attention_network(network).columns)
     d, a = example.widths, example.ranks
     printed = sum(d[i + 1] * (2 * a[i] + d[i]) for i in range(example.depth))
-    return Finding(
-        checked=f"{len(networks)} architectures: the formula, the entries of weights and the "
-        "columns of the Jacobian",
-        cases=cases,
-        counterexample=Counterexample(
-            text=f"Widths 4, 2, 3 and ranks 2, 1 have {example.parameters} weights; the printed "
-            f"Σ d_i(2a_i + d_{{i-1}}) gives {printed}.",
-            refutes=printed != example.parameters,
-            numbers={"parameters": example.parameters, "printed": printed},
-        ),
+    trial.refute(
+        f"Widths 4, 2, 3 and ranks 2, 1 have {example.parameters} weights; the printed "
+        f"Σ d_i(2a_i + d_{{i-1}}) gives {printed}.",
+        printed != example.parameters,
+        {"parameters": example.parameters, "printed": printed},
+    )
+    return (
+        f"{len(networks)} architectures: the formula, the entries of weights and the columns of "
+        "the Jacobian"
     )
 
 
-def inside_polynomials(quick: bool, seed: int) -> Finding:
+@check("eq-5")
+def inside_polynomials(trial: Trial) -> str:
     """Functions of lightning networks are polynomial maps of degree 3^l (eq-5).
 
     On a line s ↦ φ(X + sY) a polynomial of degree n has n-th difference n! times its leading
     coefficient, φ(Y) as φ is homogeneous, and the next difference is zero. In Python integers.
     """
-    networks = _DEEP[:2] if quick else _DEEP
-    cases = []
+    networks = trial.some(_DEEP, 2)
     for network in networks:
-        W, degree = integer_weights(network, seed, 1), 3**network.depth
-        X, Y = (integer_input(network, seed + k, 1) for k in (0, 1))
+        degree = 3**network.depth
+        (W, X), (_, Y) = (integers(network, trial.seed + k, 1) for k in (0, 1))
         values = [exact_output(W, X + s * Y) for s in range(degree + 2)]
-        for order, expected in ((degree, _factorial(degree) * exact_output(W, Y)), (degree + 1, 0)):
+        for order, expected in ((degree, factorial(degree) * exact_output(W, Y)), (degree + 1, 0)):
             found = sum((-1) ** (order - s) * comb(order, s) * values[s] for s in range(order + 1))
-            cases.append(equal(f"{network}: difference {order}", expected + 0 * found, found))
-    return Finding(
+            trial.equal(f"{network}: difference {order}", expected + 0 * found, found)
+    return (
         f"differences of order 3^l and 3^l + 1 along a line, for {len(networks)} networks in "
-        f"Python integers (seed {seed})",
-        cases,
+        f"Python integers (seed {trial.seed})"
     )
 
 
-def _factorial(n: int) -> int:
-    return n * _factorial(n - 1) if n else 1
-
-
-def ambient(quick: bool, _seed: int) -> Finding:
+@check("ambient")
+def ambient(trial: Trial) -> str:
     """The space of polynomial maps has dimension t·d_l·C(t·d_0 + 3^l − 1, 3^l) (ambient)."""
+    sizes = [(2, 1, 2, 1), (1, 1, 1, 1), (3, 2, 2, 1), (1, 2, 2, 2), (2, 1, 1, 2), (2, 3, 2, 2)]
     networks = [
         Architecture((d, *(2,) * (depth - 1), d_out), (1,) * depth, t)
-        for d, d_out, t, depth in [(2, 1, 2, 1), (1, 1, 1, 1), (3, 2, 2, 1), (1, 2, 2, 2)]
-        + ([] if quick else [(2, 1, 1, 2), (2, 3, 2, 2), (1, 1, 2, 3)])
+        for d, d_out, t, depth in trial.some([*sizes, (1, 1, 2, 3)], 4)
     ]
-    cases = []
     for network in networks:
         variables = range(network.tokens * network.widths[0])
         monomials = sum(1 for _ in combinations_with_replacement(variables, 3**network.depth))
         count = network.tokens * network.widths[-1] * monomials
-        cases.append(equal(network.name, count, ambient_dimension(network)))
+        trial.equal(network.name, count, ambient_dimension(network))
     slice_of = ambient_dimension(Architecture((2, 1), (2,), 2))
-    cases.append(equal("the layer of Figure 1", 40, slice_of))
-    return Finding(
-        f"{len(networks)} networks, all monomials listed one by one",
-        cases,
-        {"Figure 1": slice_of},
-    )
+    trial.equal("the layer of Figure 1", 40, slice_of)
+    trial.numbers["Figure 1"] = slice_of
+    return f"{len(networks)} networks, all monomials listed one by one"
 
 
-def fibers(quick: bool, seed: int) -> Finding:
+_KINDS = [
+    Architecture((3, 2, 3), (2, 2), 3),
+    Architecture((3, 3), (2,), 3, "softmax"),
+    Architecture((3, 3), (3,), 3, heads=2),
+    Architecture((3, 3, 3), (2, 2), 3, skip="residual"),
+    Architecture((3, 3, 3), (2, 2), 3, mask="causal"),
+]
+
+
+@check("eq-6")
+def fibers(trial: Trial) -> str:
     """Symmetries stay in the fiber, other weights are outside; its dimension (eq-6)."""
-    networks = [
-        Architecture((3, 2, 3), (2, 2), 3),
-        Architecture((3, 3), (2,), 3, "softmax"),
-        Architecture((3, 3), (3,), 3, heads=2),
-        Architecture((3, 3, 3), (2, 2), 3, skip="residual"),
-        Architecture((3, 3, 3), (2, 2), 3, mask="causal"),
-    ][: 2 if quick else None]
-    cases: list[Case] = []
+    networks = trial.some(_KINDS, 2)
     dimensions = {}
     for network in networks:
-        W, X = conditioned_weights(network, seed), normal_input(network, seed)
-        generator = np.random.default_rng(seed)
+        W, X = generic(network, trial.seed)
+        generator = np.random.default_rng(trial.seed)
         for family in families_of(attention_network(network)):
             moved = family.act(family.random(generator), named(W))
-            moved = Weights.from_named(network, moved)
-            error = distance(output(W, X), output(moved, X))
-            cases.append(close(f"{network}: moved by {family.name}", error, ROUNDING))
-        other = conditioned_weights(network, seed + 1)
-        cases.append(
-            apart(f"{network}: other weights", distance(output(W, X), output(other, X)), DIFFERENT)
-        )
-        found = certified(network, seed)
+            error = distance(output(W, X), output(Weights.from_named(network, moved), X))
+            trial.close(f"{network}: moved by {family.name}", error, ROUNDING)
+        other = conditioned_weights(network, trial.seed + 1)
+        off = distance(output(W, X), output(other, X))
+        trial.apart(f"{network}: other weights", off, DIFFERENT)
+        found = certified(network, trial.seed)
         dimensions[network.name] = found.parameters - found.lower
-        cases.append(
-            equal(
-                f"{network}: fiber dimension",
-                sum(family.dimension for family in found.symmetries),
-                found.parameters - found.lower,
-            )
-        )
-    return Finding(
+        known = sum(family.dimension for family in found.symmetries)
+        trial.equal(f"{network}: fiber dimension", known, dimensions[network.name])
+    trial.numbers["dimensions of generic fibers"] = dimensions
+    return (
         f"{len(networks)} networks, every family of symmetries of each, float64; dimensions of "
-        f"generic fibers by exact ranks (seed {seed})",
-        cases,
-        {"dimensions of generic fibers": dimensions},
+        f"generic fibers by exact ranks (seed {trial.seed})"
     )
-
-
-CHECKS: dict[str, Check] = {
-    "def-2": homogeneous,
-    "eq-4": layer_after_layer,
-    "def-3": parameters,
-    "eq-5": inside_polynomials,
-    "ambient": ambient,
-    "eq-6": fibers,
-}

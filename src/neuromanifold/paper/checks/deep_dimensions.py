@@ -8,76 +8,62 @@ from neuromanifold.formula.paper_formulas import (
     lightning_bottleneck_dimension,
     softmax_bottleneck_dimension,
 )
-from neuromanifold.paper.checks.evidence import Check, Finding, equal
 from neuromanifold.paper.checks.exact_dimensions import compare_dimensions
+from neuromanifold.paper.checks.trial import Trial, check
 
 
-def bottlenecks(quick: bool, attention: Attention) -> list[Architecture]:
+def bottlenecks(trial: Trial, attention: Attention) -> list[Architecture]:
     """Networks with d_i = δ inside and d_0, d_l ≥ δ; for lightning a_i ≥ 2."""
     lowest = 2 if attention == "lightning" else 1
-    networks = []
-    for delta, extra, depth in [(2, 0, 2), (2, 1, 2)] if quick else product((2, 3), (0, 1), (2, 3)):
-        widths = (delta + extra, *(delta,) * (depth - 1), delta + 2 * extra)
-        networks.extend(
-            Architecture(widths, ranks, 3, attention)
-            for ranks in product((lowest, 3), repeat=depth)
+    sizes = [(2, 0, 2), (2, 1, 2)] if trial.quick else product((2, 3), (0, 1), (2, 3))
+    return [
+        Architecture(
+            (delta + extra, *(delta,) * (depth - 1), delta + 2 * extra), ranks, 3, attention
         )
-    return networks
-
-
-def _expected(network: Architecture) -> int | None:
-    return dimension_formula(network).dimension
-
-
-def lightning(quick: bool, seed: int) -> Finding:
-    """The dimension is that of the virtual weights less the l rescalings (cor-3.8)."""
-    networks = bottlenecks(quick, "lightning")
-    found = compare_dimensions(networks, _expected, seed)
-    theorem = [
-        equal(f"{network}: status", "theorem", dimension_formula(network).status)
-        for network in networks
+        for delta, extra, depth in sizes
+        for ranks in product((lowest, 3), repeat=depth)
     ]
-    return Finding(found.checked, [*found.cases, *theorem], found.numbers)
 
 
-def lightning_as_printed(quick: bool, seed: int) -> Finding:
-    """The printed formula with α_i = min(a_i, d_{i-1}) (eq-14)."""
-    networks = bottlenecks(quick, "lightning")
-    found = compare_dimensions(networks, lightning_bottleneck_dimension, seed)
-    return Finding(found.checked, found.cases, found.numbers)
+def _proved(trial: Trial, attention: Attention) -> str:
+    networks = bottlenecks(trial, attention)
+    checked = compare_dimensions(trial, networks)
+    for network in networks:
+        trial.equal(f"{network}: status", "theorem", dimension_formula(network).status)
+    return checked
 
 
-def softmax(quick: bool, seed: int) -> Finding:
+@check("cor-3.8")
+def lightning(trial: Trial) -> str:
+    """The dimension is that of the virtual weights less the l rescalings (cor-3.8)."""
+    return _proved(trial, "lightning")
+
+
+@check("conj-3.10")
+def softmax(trial: Trial) -> str:
     """Softmax bottlenecks have the dimension of their virtual weights (conj-3.10).
 
     A theorem by (softmax-fibers); for those listed the certificates prove it once more.
     """
-    networks = bottlenecks(quick, "softmax")
-    found = compare_dimensions(networks, _expected, seed)
-    theorem = [
-        equal(f"{network}: status", "theorem", dimension_formula(network).status)
-        for network in networks
-    ]
-    return Finding(found.checked, [*found.cases, *theorem], found.numbers)
+    return _proved(trial, "softmax")
 
 
-def softmax_as_printed(quick: bool, seed: int) -> Finding:
+@check("eq-14")
+def lightning_as_printed(trial: Trial) -> str:
+    """The printed formula with α_i = min(a_i, d_{i-1}) (eq-14)."""
+    networks = bottlenecks(trial, "lightning")
+    return compare_dimensions(trial, networks, lightning_bottleneck_dimension)
+
+
+@check("eq-16")
+def softmax_as_printed(trial: Trial) -> str:
     """The lightning formula plus l (eq-16)."""
-    networks = bottlenecks(quick, "softmax")
-    found = compare_dimensions(networks, softmax_bottleneck_dimension, seed)
-    plus_depth = []
+    networks = bottlenecks(trial, "softmax")
+    checked = compare_dimensions(trial, networks, softmax_bottleneck_dimension)
     for network in networks:
         if min(network.ranks) >= 2:
             twin = Architecture(network.widths, network.ranks, network.tokens)
             plus = lightning_bottleneck_dimension(twin) + network.depth
             printed = softmax_bottleneck_dimension(network)
-            plus_depth.append(equal(f"{network}: lightning plus l", plus, printed))
-    return Finding(found.checked, [*found.cases, *plus_depth], found.numbers)
-
-
-CHECKS: dict[str, Check] = {
-    "cor-3.8": lightning,
-    "eq-14": lightning_as_printed,
-    "conj-3.10": softmax,
-    "eq-16": softmax_as_printed,
-}
+            trial.equal(f"{network}: lightning plus l", plus, printed)
+    return checked

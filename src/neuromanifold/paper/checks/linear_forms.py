@@ -7,21 +7,21 @@ import numpy as np
 from neuromanifold.architecture import Architecture
 from neuromanifold.geometry.segre import evaluate_table, product_table, read_table, table_of
 from neuromanifold.geometry.slices import WHITNEY_UMBRELLA
-from neuromanifold.paper.checks.evaluation import integer_input, integer_weights, output
-from neuromanifold.paper.checks.evidence import Case, Check, Finding, equal
+from neuromanifold.paper.checks.evaluation import integers, output
+from neuromanifold.paper.checks.trial import Trial, check
 
 
-def products_of_linear_forms(quick: bool, seed: int) -> Finding:
+@check("prop-a.5")
+def products_of_linear_forms(trial: Trial) -> str:
     """φ is, linearly and both ways, the table of products α_m · ν_n (prop-a.5)."""
-    sizes = [(2, 1, 2), (3, 2, 1)] if quick else [(2, 1, 2), (3, 2, 1), (2, 3, 2), (4, 2, 3)]
-    cases: list[Case] = []
+    sizes = trial.some([(2, 1, 2), (3, 2, 1), (2, 3, 2), (4, 2, 3)], 2)
     for d, d_out, a in sizes:
         layer = Architecture((d, d_out), (a,), 2)
-        W, X = integer_weights(layer, seed), integer_input(layer, seed)
+        W, X = integers(layer, trial.seed)
         table = table_of(W)
-        cases.append(equal(f"{layer}: from the table", output(W, X), evaluate_table(table, X)))
+        trial.equal(f"{layer}: from the table", output(W, X), evaluate_table(table, X))
         read = read_table(lambda Y, W=W: output(W, Y), d)
-        cases.append(equal(f"{layer}: from the function", table, read))
+        trial.equal(f"{layer}: from the function", table, read)
         (part,) = W.layers
         A, V = part.attention_matrices()[0], part.value_maps()[0]
         for m, n in product(range(d), range(d_out)):
@@ -30,44 +30,37 @@ def products_of_linear_forms(quick: bool, seed: int) -> Finding:
                 for i in range(d)
                 for j in range(i, d)
             ]
-            cases.append(equal(f"{layer}: α_{m + 1} ν_{n + 1}", expected, table[m, n]))
-    return Finding(
+            trial.equal(f"{layer}: α_{m + 1} ν_{n + 1}", expected, table[m, n])
+    return (
         f"{len(sizes)} layers with integer weights, exactly: the table from the weights, from "
-        f"values of the function, and back (seed {seed})",
-        cases,
+        f"values of the function, and back (seed {trial.seed})"
     )
 
 
-def umbrella(quick: bool, _seed: int) -> Finding:
+@check("whitney-umbrella")
+def umbrella(trial: Trial) -> str:
     """x² − s y², b xy + c y² cut out c² = s b², singular on b = c = 0 (whitney-umbrella)."""
-    steps = np.linspace(-1, 1, 5 if quick else 9)
-    cases = [equal("equation", "-s*b^2 + c^2", WHITNEY_UMBRELLA.polynomial)]
+    steps = np.linspace(-1, 1, 5 if trial.quick else 9)
+    trial.equal("equation", "-s*b^2 + c^2", WHITNEY_UMBRELLA.polynomial)
     inside = 0
     for s, b, c in product(steps, repeat=3):
         on_surface = c * c == s * b * b
         expected = on_surface and (s >= 0 or b != 0)
         found = WHITNEY_UMBRELLA.membership(np.array([s, b, c])).member
-        cases.append(equal(f"(s, b, c) = ({s:g}, {b:g}, {c:g})", expected, found))
+        trial.equal(f"(s, b, c) = ({s:g}, {b:g}, {c:g})", expected, found)
         inside += found
     for s in steps:
         point = WHITNEY_UMBRELLA.membership(np.array([s, 0.0, 0.0]))
-        cases.append(equal(f"(s, 0, 0), s = {s:g}: in the closure", True, point.in_closure))
-        cases.append(equal(f"(s, 0, 0), s = {s:g}: a member", s >= 0, point.member))
+        trial.equal(f"(s, 0, 0), s = {s:g}: in the closure", True, point.in_closure)
+        trial.equal(f"(s, 0, 0), s = {s:g}: a member", s >= 0, point.member)
     roots = steps[steps >= 0]
     for root, b in product(roots, steps):
         table = product_table(np.array([[1.0, 0.0], [root, b]]), np.array([[1.0, -root]]))
         forms = WHITNEY_UMBRELLA.forms(np.array([root**2, b, -root * b]))
-        cases.append(equal(f"weights at root {root:g}, b = {b:g}", forms, table[:, 0]))
-    return Finding(
+        trial.equal(f"weights at root {root:g}, b = {b:g}", forms, table[:, 0])
+    trial.numbers |= {"equation": WHITNEY_UMBRELLA.polynomial, "points inside": inside}
+    return (
         f"{len(steps) ** 3} points of a grid, {inside} of them in the neuromanifold; "
         f"{len(steps)} points of the singular line; {roots.size * steps.size} points with their "
-        "weights written down",
-        cases,
-        {"equation": WHITNEY_UMBRELLA.polynomial, "points inside": inside},
+        "weights written down"
     )
-
-
-CHECKS: dict[str, Check] = {
-    "prop-a.5": products_of_linear_forms,
-    "whitney-umbrella": umbrella,
-}

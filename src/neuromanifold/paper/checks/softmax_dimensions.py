@@ -10,8 +10,8 @@ from neuromanifold.architecture import Architecture, Mask, Skip
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.weights import Weights, random_weights
 from neuromanifold.paper.checks.evaluation import ROUNDING, distance, normal_input, output
-from neuromanifold.paper.checks.evidence import Check, Finding, close, equal
-from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
+from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions, theorem
+from neuromanifold.paper.checks.trial import Trial, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,54 +78,49 @@ def _drawn(draw: random.Random, row: Row) -> Architecture:
     )
 
 
-def expected(network: Architecture) -> int | None:
-    """The dimension by formula; None unless it is a theorem, so that a comparison fails."""
-    found = dimension_formula(network)
-    return found.dimension if found.status == "theorem" else None
+def _rows(trial: Trial, *names: str) -> str:
+    count = 5 if trial.quick else 40
+    networks = [one for row in names for one in random_softmax(row, count, trial.seed)]
+    return compare_dimensions(trial, networks, theorem)
 
 
-def _rows(names: tuple[str, ...], quick: bool, seed: int) -> Finding:
-    networks = [one for row in names for one in random_softmax(row, 5 if quick else 40, seed)]
-    found = compare_dimensions(networks, expected, seed)
-    return Finding(found.checked, found.cases, found.numbers)
-
-
-def one_head(quick: bool, seed: int) -> Finding:
+@check("softmax-dimension")
+def one_head(trial: Trial) -> str:
     """One head: the dimension of the virtual weights (softmax-dimension)."""
-    rows = ("one head", "one head, causal", "one head, inner", "one head, inner, causal")
-    return _rows(rows, quick, seed)
+    return _rows(trial, *(row for row in ROWS if row.startswith("one head")))
 
 
-def one_token(quick: bool, seed: int) -> Finding:
+@check("softmax-one-token")
+def one_token(trial: Trial) -> str:
     """One token: a linear map (softmax-one-token)."""
-    return _rows(("one token",), quick, seed)
+    return _rows(trial, "one token")
 
 
-def residual(quick: bool, seed: int) -> Finding:
+@check("softmax-residual")
+def residual(trial: Trial) -> str:
     """The residual skip: all pairs (A, V) (softmax-residual)."""
-    return _rows(("residual", "residual, causal"), quick, seed)
+    return _rows(trial, "residual", "residual, causal")
 
 
-def bottleneck_of_heads(quick: bool, seed: int) -> Finding:
+@check("softmax-heads-bottleneck")
+def bottleneck_of_heads(trial: Trial) -> str:
     """Bottlenecks with several heads (softmax-heads-bottleneck)."""
-    return _rows(("heads, bottleneck",), quick, seed)
+    return _rows(trial, "heads, bottleneck")
 
 
-def deep_heads(quick: bool, seed: int) -> Finding:
+@check("softmax-heads")
+def deep_heads(trial: Trial) -> str:
     """Deep networks with several heads; two tokens that widen see less (softmax-heads)."""
-    networks = random_softmax("heads", 6 if quick else 60, seed)
-    wide = Architecture((2, 4, 2), (2, 4), 3, "softmax", heads=2)
-    found = compare_dimensions([wide, *networks], expected, seed)
-    two = Architecture((2, 4, 2), (2, 4), 2, "softmax", heads=2)
-    same = distance(*_unseen_direction(two, seed))
-    cases = [
-        *found.cases,
-        equal(f"{two}: no formula", None, dimension_formula(two).dimension),
-        equal(f"{two}: rank", 52, certified(two, seed).lower),
-        close(f"{two}: A_(2,h) + B has the same function", same, ROUNDING),
-    ]
-    numbers = {**found.numbers, "widths 2,4,2, ranks 2,4, two heads": {"t = 2": 52, "t = 3": 56}}
-    return Finding(found.checked, cases, numbers)
+    networks = random_softmax("heads", 6 if trial.quick else 60, trial.seed)
+    two, three = (Architecture((2, 4, 2), (2, 4), t, "softmax", heads=2) for t in (2, 3))
+    checked = compare_dimensions(trial, [three, *networks], theorem)
+    ranks = {f"t = {one.tokens}": certified(one, trial.seed).lower for one in (two, three)}
+    trial.equal(f"{two}: no formula", None, dimension_formula(two).dimension)
+    trial.equal(f"{two}: rank", 52, ranks["t = 2"])
+    same = distance(*_unseen_direction(two, trial.seed))
+    trial.close(f"{two}: A_(2,h) + B has the same function", same, ROUNDING)
+    trial.numbers["widths 2,4,2, ranks 2,4, two heads"] = ranks
+    return checked
 
 
 def _unseen_direction(network: Architecture, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -145,12 +140,3 @@ def _unseen_direction(network: Architecture, seed: int) -> tuple[np.ndarray, np.
     K, Q = tensors[1]["key"], tensors[1]["query"]
     Q[0] = np.linalg.solve(K[0].T, K[0].T @ Q[0] + B)
     return output(W, X), output(Weights.from_tensors(network, tensors), X)
-
-
-CHECKS: dict[str, Check] = {
-    "softmax-dimension": one_head,
-    "softmax-one-token": one_token,
-    "softmax-residual": residual,
-    "softmax-heads-bottleneck": bottleneck_of_heads,
-    "softmax-heads": deep_heads,
-}

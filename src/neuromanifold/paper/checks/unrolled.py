@@ -4,23 +4,18 @@ import jax
 import numpy as np
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.networks.virtual import (
-    evaluate_recursion,
-    evaluate_unrolled,
-    unrolled_factor,
-)
-from neuromanifold.networks.weights import Weights, conditioned_weights
+from neuromanifold.networks.virtual import evaluate_recursion, evaluate_unrolled, unrolled_factor
+from neuromanifold.networks.weights import Weights
 from neuromanifold.paper.checks.evaluation import (
     ROUNDING,
     distance,
     exact_output,
-    integer_input,
-    integer_weights,
-    normal_input,
+    generic,
+    integers,
     output,
     virtual,
 )
-from neuromanifold.paper.checks.evidence import Case, Check, Finding, close, equal
+from neuromanifold.paper.checks.trial import Trial, check
 
 _EXACT = [
     Architecture((2, 1), (2,), 2),
@@ -40,46 +35,43 @@ def _recursion(weights: Weights, X: np.ndarray) -> np.ndarray:
         return np.asarray(evaluate_recursion(virtual(weights), X))
 
 
-def product_formula(quick: bool, seed: int) -> Finding:
+@check("eq-11")
+def product_formula(trial: Trial) -> str:
     """φ(X) = L X ∏ D_{l-i} Xᵀ M_{l-i+1} X, exactly for integers (eq-11)."""
-    networks = _EXACT[:2] if quick else _EXACT
-    cases = []
+    networks = trial.some(_EXACT, 2)
     for network in networks:
-        W, X = integer_weights(network, seed, 1), integer_input(network, seed, 1)
-        exact = exact_output(W, X).astype(np.float64)
-        cases.append(equal(network.name, exact, _recursion(W, X)))
-    return Finding(
+        W, X = integers(network, trial.seed, 1)
+        trial.equal(network.name, exact_output(W, X).astype(np.float64), _recursion(W, X))
+    return (
         f"{len(networks)} networks of integer weights, exactly, against a loop over tokens in "
-        f"Python integers (seed {seed})",
-        cases,
+        f"Python integers (seed {trial.seed})"
     )
 
 
-def network_from_virtual_weights(quick: bool, seed: int) -> Finding:
+@check("lemma-3.6")
+def network_from_virtual_weights(trial: Trial) -> str:
     """A lightning network is the product that the recursion builds (lemma-3.6)."""
-    exact = product_formula(quick, seed)
-    networks = _NUMERIC[:1] if quick else _NUMERIC
-    cases = []
+    product_formula(trial)
+    exact, networks = len(trial.cases), trial.some(_NUMERIC, 1)
     for network in networks:
-        W, X = conditioned_weights(network, seed), normal_input(network, seed)
-        cases.append(close(network.name, distance(output(W, X), _recursion(W, X)), ROUNDING))
-    return Finding(
-        f"{len(exact.cases)} networks of integer weights exactly, and {len(networks)} of depth 2 "
-        f"to {networks[-1].depth} in float64 (seed {seed})",
-        [*exact.cases, *cases],
+        W, X = generic(network, trial.seed)
+        trial.close(network.name, distance(output(W, X), _recursion(W, X)), ROUNDING)
+    return (
+        f"{exact} networks of integer weights exactly, and {len(networks)} of depth 2 "
+        f"to {networks[-1].depth} in float64 (seed {trial.seed})"
     )
 
 
-def recursion(quick: bool, seed: int) -> Finding:
+@check("eq-10")
+def recursion(trial: Trial) -> str:
     """D_i of the recursion is what layer i shows of its tokens (eq-10).
 
     The output of layer i is X_i = L_i X Z_i, and D_i = Z_i Z_iᵀ: so X_i X_iᵀ = L_i X D_i Xᵀ L_iᵀ.
     The left side is computed layer by layer, the right side from the recursion.
     """
-    cases: list[Case] = []
-    networks = _NUMERIC[:1] if quick else _NUMERIC
+    networks = trial.some(_NUMERIC, 1)
     for network in networks:
-        W, X = conditioned_weights(network, seed), normal_input(network, seed)
+        W, X = generic(network, trial.seed)
         D, L = np.eye(network.tokens), np.eye(network.widths[0])
         for i, M in enumerate(virtual(W).forms):
             G = X.T @ M @ X
@@ -88,11 +80,10 @@ def recursion(quick: bool, seed: int) -> Finding:
             shape = Architecture(network.widths[: i + 2], network.ranks[: i + 1], network.tokens)
             X_i = output(Weights(W.layers[: i + 1], shape), X)
             error = distance(X_i @ X_i.T, L @ X @ D @ X.T @ L.T)
-            cases.append(close(f"{network}: layer {i + 1}", error, ROUNDING))
-    return Finding(
-        f"{len(cases)} layers of {len(networks)} networks, X_i X_iᵀ from the layers against "
-        f"L_i X D_i Xᵀ L_iᵀ, float64 (seed {seed})",
-        cases,
+            trial.close(f"{network}: layer {i + 1}", error, ROUNDING)
+    return (
+        f"{len(trial.cases)} layers of {len(networks)} networks, X_i X_iᵀ from the layers against "
+        f"L_i X D_i Xᵀ L_iᵀ, float64 (seed {trial.seed})"
     )
 
 
@@ -108,28 +99,24 @@ def word(depth: int) -> list[tuple[int, bool]]:
     return [letter for i in range(depth, 0, -1) for letter in [*D[i - 1], (i, False)]]
 
 
-def unrolled_sum(quick: bool, seed: int) -> Finding:
+def tree_factors(depth: int) -> list[tuple[int, bool]]:
+    """Layer and transposition of M̃_1, …, M̃_{l̃−1} and of the last form M_1 (eq-12, fig-2)."""
+    return [*(unrolled_factor(j) for j in range(1, (3**depth - 1) // 2)), (1, False)]
+
+
+@check("eq-12")
+def unrolled_sum(trial: Trial) -> str:
     """The forms stand in the order of the base-3 rule, and the sum is the network (eq-12)."""
-    cases: list[Case] = []
-    for depth in range(1, 5 if quick else 8):
-        rule = [unrolled_factor(j) for j in range(1, (3**depth - 1) // 2)] + [(1, False)]
-        cases.append(equal(f"depth {depth}: the rule", word(depth), rule))
-    networks = _EXACT[:2] if quick else _EXACT
+    deepest = 4 if trial.quick else 7
+    for depth in range(1, deepest + 1):
+        trial.equal(f"depth {depth}: the rule", word(depth), tree_factors(depth))
+    networks = trial.some(_EXACT, 2)
     for network in networks:
-        W, X = integer_weights(network, seed, 1), integer_input(network, seed, 1)
+        W, X = integers(network, trial.seed, 1)
         exact = exact_output(W, X).astype(np.float64)
-        cases.append(equal(f"{network}: the sum", exact, evaluate_unrolled(virtual(W), X)))
-    return Finding(
-        f"the base-3 rule against the recursion written out for depths 1 to "
-        f"{4 if quick else 7}; the sum, term by term, for {len(networks)} networks of integer "
-        f"weights, exactly (seed {seed})",
-        cases,
+        trial.equal(f"{network}: the sum", exact, evaluate_unrolled(virtual(W), X))
+    return (
+        f"the base-3 rule against the recursion written out for depths 1 to {deepest}; the sum, "
+        f"term by term, for {len(networks)} networks of integer weights, exactly "
+        f"(seed {trial.seed})"
     )
-
-
-CHECKS: dict[str, Check] = {
-    "lemma-3.6": network_from_virtual_weights,
-    "eq-10": recursion,
-    "eq-11": product_formula,
-    "eq-12": unrolled_sum,
-}

@@ -1,79 +1,74 @@
 """Checks of what the paper leaves open: masks, skip connections, several heads."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.formula.heads import head_dimension
 from neuromanifold.networks.weights import random_weights
-from neuromanifold.paper.checks.all_widths import formula, random_networks
+from neuromanifold.paper.checks.all_widths import random_networks
 from neuromanifold.paper.checks.evaluation import normal_input, output
-from neuromanifold.paper.checks.evidence import Check, Counterexample, Finding
-from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
+from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions, formula
 from neuromanifold.paper.checks.lightning_proofs import causal_orders, inner_expansion
+from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.symmetry.group_element import GroupElement
 
 
-def causal_mask(quick: bool, seed: int) -> Finding:
+def _with_drawn(trial: Trial, named: Architecture, most: int, **fields: Any) -> str:
+    """The dimensions of a network and of random ones of its kind."""
+    count = 6 if trial.quick else most
+    drawn = random_networks(count, trial.seed, attention="lightning", **fields)
+    return compare_dimensions(trial, [named, *drawn])
+
+
+@check("causal-mask")
+def causal_mask(trial: Trial) -> str:
     """With the causal mask a layer of rank one does not collapse the later ones (causal-mask)."""
     masked = Architecture((3, 3, 3), (1, 2), 3, mask="causal")
     open_ = Architecture((3, 3, 3), (1, 2), 3)
-    networks = [
-        masked,
-        *random_networks(6 if quick else 50, seed, attention="lightning", mask="causal"),
-    ]
-    found = compare_dimensions(networks, formula, seed)
-    numbers = {"causal": certified(masked, seed).lower, "no mask": certified(open_, seed).lower}
-    lemmas = [*causal_orders(seed, 2, 3), *causal_orders(seed, 3, 2)]
-    return Finding(
-        f"{found.checked}; {len(lemmas)} orders of the proof, exactly",
-        [*found.cases, *lemmas],
-        {**found.numbers, "widths 3,3,3, ranks 1,2": numbers},
-    )
+    checked = _with_drawn(trial, masked, 50, mask="causal")
+    trial.numbers["widths 3,3,3, ranks 1,2"] = {
+        "causal": certified(masked, trial.seed).lower,
+        "no mask": certified(open_, trial.seed).lower,
+    }
+    lemmas = [*causal_orders(trial.seed, 2, 3), *causal_orders(trial.seed, 3, 2)]
+    trial.cases += lemmas
+    return f"{checked}; {len(lemmas)} orders of the proof, exactly"
 
 
-def inner_skip(quick: bool, seed: int) -> Finding:
+@check("inner-skip")
+def inner_skip(trial: Trial) -> str:
     """V(X + XP): no rescalings, no collapse (inner-skip)."""
     named = Architecture((3, 3, 3), (2, 2), 3, skip="inner")
-    networks = [
-        named,
-        *random_networks(6 if quick else 50, seed, attention="lightning", skip="inner"),
-    ]
-    found = compare_dimensions(networks, formula, seed)
-    lemmas = [inner_expansion(seed, depth, d) for depth, d in ((1, 2), (2, 3), (3, 2))]
-    checked = f"{found.checked}; {len(lemmas)} expansions of the proof, exactly"
-    return Finding(checked, [*found.cases, *lemmas], found.numbers)
+    checked = _with_drawn(trial, named, 50, skip="inner")
+    lemmas = [inner_expansion(trial.seed, depth, d) for depth, d in ((1, 2), (2, 3), (3, 2))]
+    trial.cases += lemmas
+    return f"{checked}; {len(lemmas)} expansions of the proof, exactly"
 
 
-def residual_skip(quick: bool, seed: int) -> Finding:
+@check("residual-skip")
+def residual_skip(trial: Trial) -> str:
     """X + φ(X): no inter-layer symmetry, but every layer's scaling stays (residual-skip)."""
     example = Architecture((3, 3, 3), (2, 2), 3, skip="residual")
-    networks = [
-        example,
-        *random_networks(6 if quick else 40, seed, attention="lightning", skip="residual"),
-    ]
-    found = compare_dimensions(networks, formula, seed)
-    W, X = random_weights(example, seed), normal_input(example, seed)
+    checked = _with_drawn(trial, example, 40, skip="residual")
+    W, X = random_weights(example, trial.seed), normal_input(example, trial.seed)
     moved = GroupElement(example, scaling=(np.array([2.0]), np.array([0.5]))).act(W)
     same = bool(np.array_equal(output(W, X), output(moved, X)))
-    proved = certified(example, seed)
+    proved = certified(example, trial.seed)
     without = proved.lower + example.depth
-    return Finding(
-        found.checked,
-        found.cases,
-        found.numbers,
-        Counterexample(
-            text=f"Widths 3, 3, 3 and ranks 2, 2 with X + φ(X): (2A_1, V_1/2, A_2/2, 2V_2) has the "
-            "same outputs to the last bit, so the scaling symmetry does not break; the dimension "
-            f"is {proved.lower} ({proved.verdict}), and would be {without} if it did.",
-            refutes=same and proved.verdict == "exact",
-            numbers={"dimension": proved.lower, "without scaling symmetry": without},
-        ),
+    trial.refute(
+        "Widths 3, 3, 3 and ranks 2, 2 with X + φ(X): (2A_1, V_1/2, A_2/2, 2V_2) has the same "
+        "outputs to the last bit, so the scaling symmetry does not break; the dimension is "
+        f"{proved.lower} ({proved.verdict}), and would be {without} if it did.",
+        same and proved.verdict == "exact",
+        {"dimension": proved.lower, "without scaling symmetry": without},
     )
+    return checked
 
 
-def _several_heads(quick: bool) -> list[Architecture]:
+def _several_heads(trial: Trial) -> list[Architecture]:
     sizes = product((2, 3), (2, 3), (1, 2, 3), (2, 3))
     layers = [Architecture((d, d_out), (a,), 2, heads=H) for d, d_out, a, H in sizes]
     softmax = [
@@ -87,32 +82,21 @@ def _several_heads(quick: bool) -> list[Architecture]:
         Architecture((4, 4), (3,), 2, heads=3),
     ]
     every = [*deep, *softmax, *layers]
-    return [network for network in every[:: 5 if quick else 1] if formula(network) is not None]
+    return [one for one in every[:: 5 if trial.quick else 1] if formula(one) is not None]
 
 
-def several_heads(quick: bool, seed: int) -> Finding:
+@check("head-mixing")
+def several_heads(trial: Trial) -> str:
     """Lightning heads mix continuously, softmax heads do not (head-mixing)."""
-    found = compare_dimensions(_several_heads(quick), formula, seed)
+    checked = compare_dimensions(trial, _several_heads(trial))
     example = Architecture((3, 3), (3,), 3, heads=2)
-    proved = certified(example, seed)
+    proved = certified(example, trial.seed)
     unmixed = example.heads * (head_dimension(example, 0) - 1)
-    return Finding(
-        found.checked,
-        found.cases,
-        found.numbers,
-        Counterexample(
-            text=f"d = d' = a = 3 and two lightning heads: the dimension is {proved.lower} "
-            f"({proved.verdict}); if heads could only be permuted it would be twice that of one "
-            f"head, {unmixed}.",
-            refutes=proved.upper < unmixed,
-            numbers={"dimension": proved.lower, "two heads that do not mix": unmixed},
-        ),
+    trial.refute(
+        f"d = d' = a = 3 and two lightning heads: the dimension is {proved.lower} "
+        f"({proved.verdict}); if heads could only be permuted it would be twice that of one head, "
+        f"{unmixed}.",
+        proved.upper < unmixed,
+        {"dimension": proved.lower, "two heads that do not mix": unmixed},
     )
-
-
-CHECKS: dict[str, Check] = {
-    "causal-mask": causal_mask,
-    "inner-skip": inner_skip,
-    "residual-skip": residual_skip,
-    "head-mixing": several_heads,
-}
+    return checked
