@@ -21,14 +21,9 @@ def statements(results: Path | None = None) -> dict[str, Any]:
     return {
         "statements": [
             {
-                "id": one.id,
-                "title": one.title,
-                "kind": one.kind,
-                "status": one.status,
-                "source": one.source,
+                **one.to_dict(),
                 "claim": typeset(one.claim),
                 "correction": typeset(one.correction) if one.correction else None,
-                "hypotheses": [hypothesis.text for hypothesis in one.hypotheses],
                 "report": known.get(one.id),
             }
             for one in STATEMENTS
