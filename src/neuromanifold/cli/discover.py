@@ -4,10 +4,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.architecture import Readout
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions, Prime, Seed
+from neuromanifold.cli.options import DEFAULT_NETWORK, NetworkOptions
 from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.run import RUN, RunOptions
+from neuromanifold.cli.subject import RANKS, RankOptions
 from neuromanifold.cost import discovering, sizes_of
 
 
@@ -19,11 +19,8 @@ def discover(
     /,
     network: NetworkOptions = DEFAULT_NETWORK,
     *,
-    readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits",
-    seed: Seed = 0,
-    prime: Prime = None,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    ranks: RankOptions = RANKS,
+    run: RunOptions = RUN,
 ) -> None:
     """Find all symmetries that are affine in the weights, by linear algebra over a prime field.
 
@@ -41,13 +38,11 @@ def discover(
 
         subject = user_network(function)
         sizes = network_sizes(subject)
-    with limits.spend(discovering(sizes), "discovering"):
-        from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+    with run.spend(discovering(sizes), "discovering"):
         from neuromanifold.certificates.discover import discover as find
 
-        prime = DEFAULT_PRIME if prime is None else prime
-        found = find(subject, seed=seed, prime=prime, readout=readout)
-    if json:
+        found = find(subject, **ranks.chosen)
+    if run.json:
         print_json(found.to_dict())
         return
     rows = [("dimensions", "group", "moves")]
