@@ -8,9 +8,9 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, TypeVar
@@ -65,6 +65,30 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+LARGEST_EXACT = 2**53
+"""Whole numbers above this are no numbers of JavaScript: a page gets them as text."""
+
+
+def plain(value: Any, *, largest: float = inf) -> Any:
+    """The value as JSON has it: arrays as lists, null for what is not finite, the rest as text.
+
+    Args:
+        value: any value of results.
+        largest: whole numbers beyond this are given as text.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(part, largest=largest) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(part, largest=largest) for part in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), largest=largest)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if abs(value) <= largest else str(value)
+    return value if isinstance(value, str | bool | None) else str(value)
 
 
 _LONGEST, _DEEPEST, _DIGITS = 2**24, 32, 25

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from neuromanifold.errors import FileFormatError
+from neuromanifold.files import plain
 from neuromanifold.paper.checks.evidence import (
     Counterexample,
     Evidence,
@@ -15,7 +16,6 @@ from neuromanifold.paper.checks.evidence import (
     close,
     equal,
     evidence_of,
-    plain,
 )
 from neuromanifold.statements import get
 

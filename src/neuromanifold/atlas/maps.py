@@ -9,15 +9,13 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
 from neuromanifold.atlas.export import cell
 from neuromanifold.atlas.record import COLUMNS, Record
 from neuromanifold.errors import ArgumentError
-from neuromanifold.files import write_whole
-from neuromanifold.style import axes_for, figure_of
+from neuromanifold.style import axes_for, figure_of, save_figure
 
 MapValue = Literal["dimension", "difference", "unexplained"]
 
@@ -132,22 +130,10 @@ def growth(records: Iterable[Record], x: str, ax: Axes | None = None) -> Axes:
 
 def save_map(axes: Axes, path: str | Path) -> tuple[Path, Path]:
     """Write a map as PNG and as SVG; a .png or .svg at the end of the name is left out."""
-    figure = figure_of(axes)
     path = Path(path)
     stem = path.with_suffix("") if path.suffix in (".png", ".svg") else path
     files = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
-    # Without a date and with fixed ids the same records give the same bytes.
-    with matplotlib.rc_context({"svg.hashsalt": "neuromanifold"}):
-        write_whole(
-            files[0],
-            lambda part: figure.savefig(part, dpi=150, metadata={"Software": None}, format="png"),
-            force=True,
-        )
-        write_whole(
-            files[1],
-            lambda part: figure.savefig(part, metadata={"Date": None}, format="svg"),
-            force=True,
-        )
+    save_figure(figure_of(axes), *files)
     return files
 
 

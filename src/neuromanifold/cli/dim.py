@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cli.output import print_answer
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cli.subject import SUBJECT, SubjectOptions
 from neuromanifold.cost import certifying, estimating, sizes_of
@@ -52,19 +52,16 @@ def dim(
             estimated = measure(
                 architecture, weights=weights, seed=seed, inputs=inputs, readout=readout
             )
-    if run.json:
-        print_json(
-            {
-                "architecture": architecture.to_dict(),
-                "readout": readout,
-                "parameters": architecture.parameters,
-                "formula": formula.to_dict(),
-                "certificate": certificate and certificate.summary(),
-                "estimate": estimated and estimated.to_dict(),
-            }
-        )
-        return
-    print_lines(
+    print_answer(
+        run.json,
+        {
+            "architecture": architecture.to_dict(),
+            "readout": readout,
+            "parameters": architecture.parameters,
+            "formula": formula.to_dict(),
+            "certificate": certificate and certificate.summary(),
+            "estimate": estimated and estimated.to_dict(),
+        },
         f"network      {architecture}",
         f"parameters   {architecture.parameters}",
         f"formula      {formula}",

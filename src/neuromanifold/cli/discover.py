@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from neuromanifold.cli.options import DEFAULT_NETWORK, NetworkOptions
-from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.output import columns, print_answer
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cli.subject import RANKS, RankOptions
 from neuromanifold.cost import discovering, sizes_of
@@ -42,12 +42,11 @@ def discover(
         from neuromanifold.certificates.discover import discover as find
 
         found = find(subject, **ranks.chosen)
-    if run.json:
-        print_json(found.to_dict())
-        return
     rows = [("dimensions", "group", "moves")]
     rows += [(str(b.dimension), b.name, ", ".join(b.moves)) for b in found.blocks]
-    print_lines(
+    print_answer(
+        run.json,
+        found.to_dict(),
         f"{found.certificate.subject}: {found.explained} of the {found.kernel} dimensions of the "
         f"kernel are symmetries, {found.unexplained} unexplained.",
         *columns(rows),

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from neuromanifold.cli.limits import LimitOptions
 from neuromanifold.cli.options import Json
-from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cli.output import print_answer
 
 
 class Answer(Protocol):
@@ -20,10 +20,7 @@ class Answer(Protocol):
 
 def show(answer: Answer, json: bool, *lines: str, **fields: Any) -> None:
     """Print an answer: as JSON, with more fields, or as its sentence, with more lines."""
-    if json:
-        print_json({**answer.to_dict(), **fields})
-    else:
-        print_lines(str(answer), *lines)
+    print_answer(json, {**answer.to_dict(), **fields}, str(answer), *lines)
 
 
 @Parameter(name="*")

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from neuromanifold.cli.options import DEFAULT_NETWORK, Force, NetworkOptions, Seed, read_weights
-from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.output import columns, print_answer
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import holding, sizes_of, transforming
 
@@ -40,10 +40,11 @@ def init(
 
         draw = conditioned_weights if conditioned else random_weights
         save_weights(draw(architecture, seed), out, force=force)
-    if run.json:
-        print_json({"file": str(out), "architecture": architecture.to_dict(), "seed": seed})
-    else:
-        print_lines(f"{out}: {architecture.parameters} parameters of {architecture}, seed {seed}")
+    print_answer(
+        run.json,
+        {"file": str(out), "architecture": architecture.to_dict(), "seed": seed},
+        f"{out}: {architecture.parameters} parameters of {architecture}, seed {seed}",
+    )
 
 
 @weights.command
@@ -71,20 +72,17 @@ def show(
             }
             for name, tensor in read.named_tensors()
         ]
-    if run.json:
-        print_json(
-            {
-                "file": str(file),
-                "architecture": architecture.to_dict(),
-                "parameters": architecture.parameters,
-                "tensors": tensors,
-            }
-        )
-        return
+    answer = {
+        "file": str(file),
+        "architecture": architecture.to_dict(),
+        "parameters": architecture.parameters,
+        "tensors": tensors,
+    }
     rows = [("tensor", "shape", "dtype", "norm", "singular values, largest and smallest")]
     for tensor in tensors:
         values = np.ravel(tensor["singular_values"])
         shape = "×".join(map(str, tensor["shape"]))
         extremes = f"{values.max():.3g} … {values.min():.3g}"
         rows.append((tensor["name"], shape, tensor["dtype"], f"{tensor['norm']:.4g}", extremes))
-    print_lines(f"{file}: {architecture}, {architecture.parameters} parameters", *columns(rows))
+    title = f"{file}: {architecture}, {architecture.parameters} parameters"
+    print_answer(run.json, answer, title, *columns(rows))

@@ -35,7 +35,7 @@ def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
         shares.append(
             {"name": f"not seen by {readout}", "dimension": lost, "meaning": "lost by the readout"}
         )
-    described = {
+    return {
         "name": architecture.name,
         "architecture": architecture.to_dict(),
         "readout": readout,
@@ -51,24 +51,21 @@ def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
             f"{code.readout_option(readout)}",
         ),
     }
-    return question.answer(described)
 
 
 def diagram(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """The spaces of a network, its tensors between them, and what each symmetry moves."""
     report("loading JAX")
     net, cost, shown = _asked_network(asked)
-    return question.answer(
-        {
-            "name": net.name,
-            "sentence": str(net),
-            "parameters": net.parameters,
-            "svg": net.diagram.svg(),
-            "symmetries": net.diagram.to_dict()["symmetries"],
-            "proof": _offer(asked, cost),
-            "code": shown,
-        }
-    )
+    return {
+        "name": net.name,
+        "sentence": str(net),
+        "parameters": net.parameters,
+        "svg": net.diagram.svg(),
+        "symmetries": net.diagram.to_dict()["symmetries"],
+        "proof": _offer(asked, cost),
+        "code": shown,
+    }
 
 
 def _asked_network(

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from neuromanifold.errors import FileFormatError
+from neuromanifold.files import plain
 from neuromanifold.statements import Statement
 
 Verdict = Literal["holds", "corrected", "fails", "conjecture"]
@@ -142,16 +143,3 @@ def evidence_of(statement: Statement, finding: Finding, seconds: float) -> Evide
         }
     evidence |= plain(finding.numbers)
     return Evidence(statement.id, verdict, finding.checked, evidence, seconds)
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON has it: arrays as lists, NumPy numbers as Python's."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -109,5 +109,7 @@ def draw(evidence: Evidence, folder: Path) -> Drawing | None:
     if evidence.id not in _DRAWINGS or evidence.verdict == "fails":
         return None
     figure, caption = _DRAWINGS[evidence.id](evidence)
-    png, svg = save_figure(figure, folder, evidence.id.replace("fig", "figure"))
+    name = evidence.id.replace("fig", "figure")
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    save_figure(figure, png, svg)
     return Drawing(evidence.id, caption, png, svg)
