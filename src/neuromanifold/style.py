@@ -52,6 +52,12 @@ def plain(axes: Axes, grid: Literal["both", "y"] = "both") -> None:
     axes.set_axisbelow(True)
 
 
+def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> None:
+    """Text centred at a place."""
+    look = {"ha": "center", "va": "center", "fontsize": 13, "color": INK, **look}
+    axes.text(x, y, text, **look)
+
+
 def note(axes: Axes, text: str, at: tuple[float, float], above: float, **look: Any) -> None:
     """A few words so many points above a place."""
     look = {"fontsize": 10, "color": INK, **look}

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from neuromanifold.atlas.export import cell
 from neuromanifold.atlas.record import COLUMNS, Record
 from neuromanifold.errors import ArgumentError
-from neuromanifold.style import axes_for, figure_of, save_figure
+from neuromanifold.style import axes_for, figure_of, save_figure, write
 
 MapValue = Literal["dimension", "difference", "unexplained"]
 
@@ -59,7 +59,7 @@ def heat_map(
         grid[i, j] = max(found, key=abs)
         proved = value != "dimension" or all(record.verdict == "exact" for record in here)
         text = _span(found) if proved else f"≥{_span(found)}"
-        axes.text(j, i, text, ha="center", va="center", fontsize=7)
+        write(axes, j, i, text, fontsize=7)
     image = axes.imshow(grid, origin="lower", aspect="auto", **_colours(grid, value))
     figure_of(axes).colorbar(image, ax=axes, label=title)
     axes.set_xticks(range(len(across)), [_label(v) for v in across])
