@@ -43,7 +43,7 @@ GOOD, BAD = equal("good", 1, 1), equal("bad", 1, 2)
 
 
 def verdict(id_, *cases, counterexample=None):
-    return evidence_of(get(id_), Finding("", cases, {}, counterexample), 0.0).verdict
+    return evidence_of(get(id_), Finding("", list(cases), {}, counterexample), 0.0).verdict
 
 
 def test_verdicts_follow_from_cases_status_and_counterexample():

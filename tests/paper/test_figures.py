@@ -15,7 +15,7 @@ from neuromanifold.paper.checks.pictures import (
     reflection_example,
     surfaces,
 )
-from neuromanifold.paper.checks.unrolled import tree_factors
+from neuromanifold.paper.checks.virtual_weights import tree_factors
 from neuromanifold.paper.figures.consensus import consensus_figure
 from neuromanifold.paper.figures.dimensions import dimensions_figure
 from neuromanifold.paper.figures.reflection import reflection_figure

@@ -11,8 +11,16 @@ from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.formula.heads import several_heads_dimension
 from neuromanifold.paper.checks.consensus import consensus_orders, spreads
 from neuromanifold.paper.checks.exact_dimensions import theorem
-from neuromanifold.paper.checks.softmax_dimensions import ROWS, random_softmax
-from neuromanifold.paper.checks.softmax_fibers import FORM, LINEAR, OTHER, SKEW, compared, twin
+from neuromanifold.paper.checks.softmax import (
+    FORM,
+    LINEAR,
+    OTHER,
+    ROWS,
+    SKEW,
+    compared,
+    random_softmax,
+    twin,
+)
 from neuromanifold.statements import Facts, beyond, deep, get, softmax, unmet
 
 PLAIN = {"widths": (2, 2, 2), "ranks": (2, 2), "tokens": 2, "attention": "softmax"}

@@ -51,7 +51,8 @@ def heat_map(
             cells[fields[x], fields[y]].append(record)
     _something(cells, f"record with a value for {title!r}")
     across, up = (_sorted({key[axis] for key in cells}) for axis in (0, 1))
-    axes = axes_for(ax, 1.8 + 0.55 * len(across), 1.6 + 0.45 * len(up))
+    # A narrow map must still have room for its title.
+    axes = axes_for(ax, max(5.0, 1.8 + 0.55 * len(across)), 1.6 + 0.45 * len(up))
     grid = np.full((len(up), len(across)), np.nan)
     for (column, row), here in cells.items():
         found = [number for record in here if (number := read(record)) is not None]

@@ -1,6 +1,6 @@
 """`Case`, `Finding` and `Evidence`: what a check compares, and what it answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
@@ -59,9 +59,9 @@ class Counterexample:
     numbers: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finding:
-    """What a check found.
+    """What a check found, or has found so far.
 
     Attributes:
         checked: how many of what were compared, exactly or numerically, with which seeds.
@@ -70,9 +70,9 @@ class Finding:
         counterexample: to the printed version, where the registry has a correction.
     """
 
-    checked: str
-    cases: Sequence[Case]
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    checked: str = ""
+    cases: list[Case] = field(default_factory=list)
+    numbers: dict[str, Any] = field(default_factory=dict)
     counterexample: Counterexample | None = None
 
     @property

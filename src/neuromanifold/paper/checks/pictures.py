@@ -16,7 +16,7 @@ from neuromanifold.geometry.surfaces import SliceSurface, slice_surface
 from neuromanifold.paper.checks.evidence import Case
 from neuromanifold.paper.checks.exact_dimensions import certified
 from neuromanifold.paper.checks.trial import Trial, check
-from neuromanifold.paper.checks.unrolled import tree_factors, word
+from neuromanifold.paper.checks.virtual_weights import tree_factors, word
 from neuromanifold.symmetry.attention import attention_network
 
 SAMPLES = 250

@@ -1,11 +1,10 @@
 """`Trial`: a check while it runs, and the decorator by which a check is known to its statement."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from neuromanifold.paper.checks.evidence import (
-    Case,
     Check,
     Counterexample,
     Finding,
@@ -19,23 +18,17 @@ CHECKS: dict[str, Check] = {}
 """Filled as the modules of checks are imported; `run.CHECKS` has them all."""
 
 
-@dataclass(slots=True)
-class Trial:
-    """What a check is told, and what it has compared so far.
+@dataclass(slots=True, kw_only=True)
+class Trial(Finding):
+    """A finding while it is made, and what the check is told.
 
     Attributes:
         quick: whether the smaller grids are wanted.
         seed: of everything drawn.
-        cases: the comparisons.
-        numbers: the numbers worth showing, by name.
-        counterexample: to the printed version, where the registry has a correction.
     """
 
     quick: bool
     seed: int
-    cases: list[Case] = field(default_factory=list)
-    numbers: dict[str, Any] = field(default_factory=dict)
-    counterexample: Counterexample | None = None
 
     def some(self, grid: Sequence[T], few: int, first: int = 0) -> Sequence[T]:
         """The whole grid, or a few of it when that is enough."""
@@ -63,9 +56,9 @@ def check(statement_id: str) -> Callable[[Callable[[Trial], str]], Callable[[Tri
 
     def known(function: Callable[[Trial], str]) -> Callable[[Trial], str]:
         def finding(quick: bool, seed: int) -> Finding:
-            trial = Trial(quick, seed)
-            checked = function(trial)
-            return Finding(checked, trial.cases, trial.numbers, trial.counterexample)
+            trial = Trial(quick=quick, seed=seed)
+            trial.checked = function(trial)
+            return trial
 
         CHECKS[statement_id] = finding
         return function

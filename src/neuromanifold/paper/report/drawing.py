@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from neuromanifold.paper.checks.consensus import Spread
 from neuromanifold.paper.checks.evidence import Evidence
 from neuromanifold.paper.checks.pictures import ROWS, Reflection, surfaces
-from neuromanifold.paper.checks.unrolled import tree_factors
+from neuromanifold.paper.checks.virtual_weights import tree_factors
 from neuromanifold.paper.figures.consensus import consensus_figure
 from neuromanifold.paper.figures.dimensions import dimensions_figure
 from neuromanifold.paper.figures.reflection import reflection_figure
