@@ -60,6 +60,17 @@ def check_writable(path: str | Path, *, force: bool = False) -> None:
         raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
 
 
+def make_folder(folder: Path) -> Path:
+    """The folder, made when it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileFormatError(
+            f"the folder {folder} cannot be made: {error.strerror}; give another one"
+        ) from None
+    return folder
+
+
 def _umask() -> int:
     """The permissions this process withholds; temporary files of the system ignore them."""
     mask = os.umask(0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Json
+from neuromanifold.cli.options import Json, positive
 from neuromanifold.cli.output import columns as aligned
 from neuromanifold.cli.output import print_answer, say
 from neuromanifold.cost import Cost, duration_text
@@ -77,7 +77,7 @@ def run(
                 plan,
                 store,
                 _cluster(scheduler, workers),
-                time_limit=_positive(time_limit),
+                time_limit=positive("time-limit", time_limit),
                 retry=retry,
                 report=report,
             )
@@ -282,9 +282,3 @@ def _cluster(
         return local_processes(workers) if scheduler is None else dask_cluster(scheduler)
 
     return open_cluster
-
-
-def _positive(seconds: float) -> float:
-    if not seconds > 0:
-        raise ArgumentError(f"--time-limit must be positive; got {seconds}")
-    return seconds

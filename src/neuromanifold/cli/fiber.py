@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from neuromanifold.cli.limits import LimitOptions
-from neuromanifold.cli.options import DEFAULT_NETWORK, Force, NetworkOptions, Seed, read_weights
+from neuromanifold.cli.options import (
+    DEFAULT_NETWORK,
+    Force,
+    NetworkOptions,
+    Seed,
+    positive,
+    read_weights,
+)
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import Cost, certifying, counting, holding, sizes_of, transforming
-from neuromanifold.errors import ArgumentError
 
 if TYPE_CHECKING:
     from neuromanifold.networks.weights import Weights
@@ -127,7 +133,7 @@ def sample(
 
     Example: neuromanifold fiber sample a.safetensors --count 3 --out-dir points
     """
-    with _reading(run, "sampling", file, points=_many("count", count)) as (weights,):
+    with _reading(run, "sampling", file, points=positive("count", count, 1)) as (weights,):
         from neuromanifold.fibers.sample import sample_fiber
 
         found = sample_fiber(weights, count, seed=seed, condition=condition)
@@ -153,7 +159,10 @@ def walk(
     Example: neuromanifold fiber walk a.safetensors b.safetensors --out-dir path
     """
     files: list[str] = []
-    with _reading(run, "walking", first, second, points=_many("steps", steps)) as (one, other):
+    with _reading(run, "walking", first, second, points=positive("steps", steps, 1)) as (
+        one,
+        other,
+    ):
         from neuromanifold.fibers.walk import walk as find
 
         path = find(one, other, steps=steps, seed=seed)
@@ -193,7 +202,7 @@ def count(
     Example: neuromanifold fiber count --widths 2,2,1 --ranks 1,1 --tokens 2
     """
     architecture = network.architecture()
-    with run.spend(counting(_many("monomials", monomials)), "counting"):
+    with run.spend(counting(positive("monomials", monomials, 1)), "counting"):
         from neuromanifold.fibers.count import count_fiber
 
         found = count_fiber(architecture, seed=seed, monomials=monomials)
@@ -216,22 +225,12 @@ def _reading(
         yield read
 
 
-def _many(option: str, number: int) -> int:
-    if number < 1:
-        raise ArgumentError(f"--{option} must be at least 1; got {number}")
-    return number
-
-
 def _save_all(points: "Sequence[Weights]", folder: Path, name: str, force: bool) -> list[str]:
     """Write the points as numbered weights files; all names are checked before the first."""
-    from neuromanifold.errors import FileFormatError
-    from neuromanifold.files import check_writable
+    from neuromanifold.files import check_writable, make_folder
     from neuromanifold.networks.files import save_weights
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(f"the folder {folder} cannot be made: {error.strerror}") from None
+    make_folder(folder)
     files = [folder / f"{name}-{number:03d}.safetensors" for number in range(len(points))]
     for file in files:
         check_writable(file, force=force)

@@ -2,20 +2,21 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from cyclopts import Parameter
 
 from neuromanifold.architecture import Architecture, Attention, Mask, Skip
 from neuromanifold.cli.limits import LimitOptions
 from neuromanifold.cost import Cost
-from neuromanifold.errors import ArchitectureError
+from neuromanifold.errors import ArchitectureError, ArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from neuromanifold.networks.weights import Weights
 
+Number = TypeVar("Number", int, float)
 Seed = Annotated[int, Parameter(help="seed of everything that is drawn")]
 Prime = Annotated[int | None, Parameter(help="the prime, 2^20 < p < 2^23; default the largest")]
 Force = Annotated[bool, Parameter(negative="", help="replace an existing file")]
@@ -92,6 +93,14 @@ def read_weights(file: Path, limits: LimitOptions) -> "Weights":
     from neuromanifold.networks.files import load_weights
 
     return load_weights(file)
+
+
+def positive(option: str, number: Number, least: float = 0) -> Number:
+    """A number above zero, or at least the one wanted."""
+    if not (number >= least if least else number > 0):
+        wanted = f"at least {least}" if least else "positive"
+        raise ArgumentError(f"--{option} must be {wanted}; got {number}")
+    return number
 
 
 def _needed(option: str, value: str | None) -> str:

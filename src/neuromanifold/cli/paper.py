@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from neuromanifold.cli.options import Json, Seed
 from neuromanifold.cli.output import print_answer, say
-from neuromanifold.errors import FileFormatError
+from neuromanifold.files import make_folder
 from neuromanifold.waiting import progress
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ def paper(
     from neuromanifold.statements import STATEMENTS, get
 
     ids = [statement.id for statement in STATEMENTS] if only is None else [get(only).id]
-    folder = _folder(out)
+    kept = make_folder(out / "evidence")
     evidence: list[Evidence] = []
     try:
         with progress(ids[0]) as bar:
-            for one in check_statements(ids, quick=quick, seed=seed, folder=folder / "evidence"):
+            for one in check_statements(ids, quick=quick, seed=seed, folder=kept):
                 evidence.append(one)
                 bar.at(len(evidence), len(ids))
                 bar.doing = ([*ids, "writing the page"])[len(evidence)]
@@ -48,26 +48,14 @@ def paper(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"interrupted after {len(evidence)} of {len(ids)} checks; what is done is kept in "
-            f"{folder / 'evidence'}: start again to go on"
+            f"{kept}: start again to go on"
         ) from None
-    report = write_report(evidence, folder, quick=quick, seed=seed)
+    report = write_report(evidence, out, quick=quick, seed=seed)
     results = [one.to_dict() for one in evidence]
     answer = {"statements": results, "failed": report.failed, "page": str(report.page)}
     lines = _summary(evidence, report.failed)
     print_answer(json, answer, *lines, f"open {report.page.resolve()}")
     return 1 if report.failed else 0
-
-
-def _folder(out: Path) -> Path:
-    """The folder, made when it is missing."""
-    try:
-        (out / "evidence").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(
-            f"{out} is to be the folder of the report, and cannot be made: {error.strerror}; "
-            "give another one with --out"
-        ) from None
-    return out
 
 
 def _summary(evidence: "list[Evidence]", failed: tuple[str, ...]) -> list[str]:
