@@ -2,12 +2,13 @@
 
 from fractions import Fraction
 
+import jax
 import numpy as np
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.exact import certify_function
-from neuromanifold.networks.virtual import VirtualWeights, evaluate_virtual
+from neuromanifold.networks.virtual import VirtualWeights, evaluate_virtual, virtual_weights
 from neuromanifold.networks.weights import Weights
 from neuromanifold.paper.checks.evaluation import DIFFERENT, distance, normal_input
 from neuromanifold.paper.checks.evidence import Case, equal
@@ -67,15 +68,8 @@ def _recovered(network: Architecture, seed: int) -> list[Case]:
 
 def _exact_virtual(weights: Weights) -> list[np.ndarray]:
     """M_1, …, M_l, L in rational numbers (eq-8)."""
-    to_fraction = np.vectorize(Fraction, otypes=[object])
-    L: np.ndarray | None = None
-    parts: list[np.ndarray] = []
-    for layer in weights.layers:
-        Q, K, V = (to_fraction(np.asarray(x)[0]) for x in (layer.query, layer.key, layer.value))
-        A = K.T @ Q
-        parts.append(A if L is None else L.T @ A @ L)
-        L = V if L is None else V @ L
-    return [*parts, np.asarray(L)]
+    found = virtual_weights(jax.tree.map(np.vectorize(Fraction, otypes=[object]), weights))
+    return [np.asarray(part) for part in (*found.forms, found.linear)]
 
 
 def _proportional(first: np.ndarray, second: np.ndarray) -> bool:

@@ -75,13 +75,10 @@ def _ranks(matrices: np.ndarray, prime: int) -> np.ndarray:
 
 def _parallel(pairs: AllPairs) -> np.ndarray:
     """For pairs of ranks one whether k ∥ v: column space of A against row space of V."""
-    k = np.where(np.any(pairs.attention[:, :, :1], axis=1), *_columns(pairs.attention))
-    rows = pairs.value[np.arange(len(k)), np.any(pairs.value, axis=2).argmax(axis=1)]
+    A, V, every = pairs.attention, pairs.value, np.arange(len(pairs.value))
+    k = A[every, :, np.any(A, axis=1).argmax(axis=1)]
+    rows = V[every, np.any(V, axis=2).argmax(axis=1)]
     return (k[:, 0] * rows[:, 1] - k[:, 1] * rows[:, 0]) % pairs.prime == 0
-
-
-def _columns(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return matrices[:, :, 0], matrices[:, :, 1]
 
 
 def expected_sizes(pairs: AllPairs) -> Int[np.ndarray, " pairs"]:
@@ -168,18 +165,11 @@ def _swaps_leaving(pairs: AllPairs) -> int:
     """How many swapped pairs (v⊗q, h⊗k) are in another fiber than (k⊗q, h⊗v)."""
     vectors = np.array(list(product(range(pairs.prime), repeat=2)))
     heads = np.array(list(product(range(pairs.prime), repeat=pairs.value.shape[1])))
-    k, q, v, h = (
-        part.reshape(-1, part.shape[-1]) for part in _grid(vectors, vectors, vectors, heads)
-    )
+    every = zip(*product(vectors, vectors, vectors, heads), strict=True)
+    k, q, v, h = (np.array(part) for part in every)
     first = _number(pairs, k[:, :, None] * q[:, None, :], h[:, :, None] * v[:, None, :])
     second = _number(pairs, v[:, :, None] * q[:, None, :], h[:, :, None] * k[:, None, :])
     return int(np.sum(pairs.fibers[first] != pairs.fibers[second]))
-
-
-def _grid(*lists: np.ndarray) -> list[np.ndarray]:
-    """All combinations of one row of each list."""
-    places = np.meshgrid(*(np.arange(len(rows)) for rows in lists), indexing="ij")
-    return [rows[place.ravel()] for rows, place in zip(lists, places, strict=True)]
 
 
 @check("cor-a.2")
