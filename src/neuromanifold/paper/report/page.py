@@ -12,16 +12,7 @@ from neuromanifold.paper.checks.evidence import Evidence, Verdict
 from neuromanifold.paper.checks.redundancy import redundancy_table
 from neuromanifold.paper.report.drawing import Drawing
 from neuromanifold.paper.report.mathematics import typeset
-from neuromanifold.statements import (
-    Statement,
-    beyond,
-    deep,
-    gauge,
-    get,
-    objects,
-    single_layer,
-    softmax,
-)
+from neuromanifold.statements import GROUPS, STATEMENTS, Statement, get
 
 _MEANINGS: Mapping[Verdict, str] = {
     "holds": "as claimed",
@@ -93,17 +84,12 @@ def _opening(evidence: Sequence[Evidence], quick: bool, seed: int) -> str:
 def _sections(evidence: Sequence[Evidence]) -> Iterable[str]:
     """The statements in the groups of the registry, the figures apart."""
     found = {one.id: one for one in evidence}
-    groups = (
-        ("The objects", objects.STATEMENTS),
-        ("One layer", single_layer.STATEMENTS),
-        ("Deep networks", [s for s in deep.STATEMENTS if s.kind != "figure"]),
-        ("Softmax networks", softmax.STATEMENTS),
-        ("Beyond the paper", beyond.STATEMENTS),
-        ("Real transformers", gauge.STATEMENTS),
-        ("What the figures show", [s for s in deep.STATEMENTS if s.kind == "figure"]),
-    )
-    for title, statements in groups:
-        articles = [_article(s, found[s.id]) for s in statements if s.id in found]
+    groups = {
+        title: [one for one in group if one.kind != "figure"] for title, group in GROUPS.items()
+    }
+    groups["What the figures show"] = [one for one in STATEMENTS if one.kind == "figure"]
+    for title, statements in groups.items():
+        articles = [_article(one, found[one.id]) for one in statements if one.id in found]
         if articles:
             yield f"<h2>{title}</h2>{''.join(articles)}"
 
