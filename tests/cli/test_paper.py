@@ -10,6 +10,11 @@ from neuromanifold.paper.checks import run
 from neuromanifold.paper.checks.exact_dimensions import certified
 
 
+@pytest.fixture(autouse=True)
+def no_progress_lines(monkeypatch):
+    monkeypatch.setattr("neuromanifold.waiting._PATIENCE", 3600.0)
+
+
 def paper(capsys, *arguments):
     code = main(["paper", "--quick", *map(str, arguments)])
     out, err = capsys.readouterr()
