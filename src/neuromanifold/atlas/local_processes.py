@@ -82,11 +82,11 @@ class LocalProcesses:
 
 
 @contextmanager
-def local_processes(workers: int | None = None) -> Iterator[LocalProcesses]:
-    """Start processes, by default one a core, and stop them in the end."""
+def local_processes(workers: int) -> Iterator[LocalProcesses]:
+    """Start so many processes, and stop them in the end."""
     started: list[_Worker] = []
     try:
-        for _ in range(workers or len(os.sched_getaffinity(0))):
+        for _ in range(workers):
             started.append(_Worker())  # noqa: PERF401 (those before a failed one must be stopped)
         yield LocalProcesses(started)
     finally:

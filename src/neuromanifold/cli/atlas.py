@@ -1,9 +1,8 @@
 """`neuromanifold atlas`: sweeps over many architectures, and what they found."""
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,7 +18,6 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.waiting import progress
 
 if TYPE_CHECKING:
-    from neuromanifold.atlas.execution import Cluster
     from neuromanifold.atlas.grid import Grid
     from neuromanifold.atlas.sweep import Progress
     from neuromanifold.atlas.tasks import Survey
@@ -56,13 +54,18 @@ def run(
 
     Example: neuromanifold atlas run heads
     """
+    from neuromanifold.atlas.dask_cluster import dask_cluster
     from neuromanifold.atlas.grid import load_grid
+    from neuromanifold.atlas.local_processes import local_processes
     from neuromanifold.atlas.store import open_for_writing
     from neuromanifold.atlas.sweep import run_sweep
 
     read, cores = load_grid(grid), _cores(workers)
     out = out or Path(f"{Path(grid).stem}.sqlite")
-    plan = _survey(read, None if yes else limit, limits, 1 if scheduler else cores)
+    cluster = (
+        partial(local_processes, cores) if scheduler is None else partial(dask_cluster, scheduler)
+    )
+    plan = _survey(read, None if yes else limit, limits, cores if scheduler is None else 1)
     try:
         with open_for_writing(out) as store, progress(read.name) as bar:
 
@@ -76,7 +79,7 @@ def run(
             done = run_sweep(
                 plan,
                 store,
-                _cluster(scheduler, workers),
+                cluster,
                 time_limit=positive("time-limit", time_limit),
                 retry=retry,
                 report=report,
@@ -268,17 +271,3 @@ def _cores(workers: int | None) -> int:
     if not 1 <= workers <= _WORKERS:
         raise ArgumentError(f"--workers must be between 1 and {_WORKERS}; got {workers}")
     return workers
-
-
-def _cluster(
-    scheduler: str | None, workers: int | None
-) -> Callable[[], AbstractContextManager["Cluster"]]:
-    """How the cluster is opened, when something is left to compute."""
-
-    def open_cluster() -> AbstractContextManager["Cluster"]:
-        from neuromanifold.atlas.dask_cluster import dask_cluster
-        from neuromanifold.atlas.local_processes import local_processes
-
-        return local_processes(workers) if scheduler is None else dask_cluster(scheduler)
-
-    return open_cluster
