@@ -8,9 +8,9 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, TypeVar
@@ -60,11 +60,46 @@ def check_writable(path: str | Path, *, force: bool = False) -> None:
         raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
 
 
+def make_folder(folder: Path) -> Path:
+    """The folder, made when it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileFormatError(
+            f"the folder {folder} cannot be made: {error.strerror}; give another one"
+        ) from None
+    return folder
+
+
 def _umask() -> int:
     """The permissions this process withholds; temporary files of the system ignore them."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+LARGEST_EXACT = 2**53
+"""Whole numbers above this are no numbers of JavaScript: a page gets them as text."""
+
+
+def plain(value: Any, *, largest: float = inf) -> Any:
+    """The value as JSON has it: arrays as lists, null for what is not finite, the rest as text.
+
+    Args:
+        value: any value of results.
+        largest: whole numbers beyond this are given as text.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(part, largest=largest) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(part, largest=largest) for part in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), largest=largest)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if abs(value) <= largest else str(value)
+    return value if isinstance(value, str | bool | None) else str(value)
 
 
 _LONGEST, _DEEPEST, _DIGITS = 2**24, 32, 25

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, TEAL, YELLOW, axes_for
+from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, TEAL, YELLOW, axes_for, note
 
 if TYPE_CHECKING:
     from neuromanifold.certificates.ledger import Ledger
@@ -85,15 +85,8 @@ def plot_sensitivity(found: "Sensitivity", ax: Axes | None = None) -> Axes:
         axes.semilogy(np.full(len(values), place), values, "_", color=color, ms=16, label=label)
         named.add(one.family)
         if one.predicted is not None:
-            axes.annotate(
-                _orders(one),
-                (place, one.singular_values[0]),
-                xytext=(0, 8),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-                color=INK,
-            )
+            at = (place, one.singular_values[0])
+            note(axes, _orders(one), at, 8, ha="center", fontsize=8)
     rounding = float(np.finfo(np.float32).eps) * top
     axes.axhline(rounding, color=MUTED, linestyle="--", label="lost in float32 below")
     axes.set_xticks(range(len(found.tensors)), [_place(one) for one in found.tensors])

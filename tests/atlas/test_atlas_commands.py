@@ -150,7 +150,7 @@ def test_maps_are_written_as_png_and_svg(options, folder, capsys, tmp_path):
 
 
 def test_a_finished_sweep_starts_no_cluster(folder, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "neuromanifold.atlas.execution", None)
+    monkeypatch.setattr("neuromanifold.atlas.local_processes._Worker", None)
     code, out, _ = run(
         capsys, "atlas", "run", folder / "g.toml", "--out", folder / "a.sqlite", "--json"
     )

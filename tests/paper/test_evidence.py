@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from neuromanifold.errors import FileFormatError
+from neuromanifold.files import plain
 from neuromanifold.paper.checks.evidence import (
     Counterexample,
     Evidence,
@@ -15,7 +16,6 @@ from neuromanifold.paper.checks.evidence import (
     close,
     equal,
     evidence_of,
-    plain,
 )
 from neuromanifold.statements import get
 
@@ -43,7 +43,7 @@ GOOD, BAD = equal("good", 1, 1), equal("bad", 1, 2)
 
 
 def verdict(id_, *cases, counterexample=None):
-    return evidence_of(get(id_), Finding("", cases, {}, counterexample), 0.0).verdict
+    return evidence_of(get(id_), Finding("", list(cases), {}, counterexample), 0.0).verdict
 
 
 def test_verdicts_follow_from_cases_status_and_counterexample():

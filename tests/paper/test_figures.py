@@ -14,8 +14,8 @@ from neuromanifold.paper.checks.pictures import (
     reflected,
     reflection_example,
     surfaces,
-    tree_factors,
 )
+from neuromanifold.paper.checks.virtual_weights import tree_factors
 from neuromanifold.paper.figures.consensus import consensus_figure
 from neuromanifold.paper.figures.dimensions import dimensions_figure
 from neuromanifold.paper.figures.reflection import reflection_figure
@@ -105,7 +105,8 @@ def test_the_slices_have_surface_line_dots_and_boundary_points():
 def test_a_figure_becomes_the_same_files_again_and_leaves_no_state(tmp_path):
     for folder in (tmp_path / "first", tmp_path / "second"):
         folder.mkdir()
-        save_figure(figure_of(reflection_figure(reflection_example(0))), folder, "figure-4")
+        files = [folder / f"figure-4.{kind}" for kind in ("png", "svg")]
+        save_figure(figure_of(reflection_figure(reflection_example(0))), *files)
     for name in ("figure-4.png", "figure-4.svg"):
         first, second = ((tmp_path / part / name).read_bytes() for part in ("first", "second"))
         assert first == second

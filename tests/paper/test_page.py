@@ -8,8 +8,7 @@ import pytest
 from neuromanifold.paper.checks.evidence import Evidence
 from neuromanifold.paper.checks.run import check_statement
 from neuromanifold.paper.report.mathematics import typeset
-from neuromanifold.paper.report.results import results
-from neuromanifold.paper.report.write import write_report
+from neuromanifold.paper.report.write import results, write_report
 from neuromanifold.statements import STATEMENTS
 
 
@@ -114,4 +113,4 @@ def test_a_figure_whose_check_failed_is_not_drawn(tmp_path):
     failed = Evidence("fig-3", "fails", "all", {"cases": 1, "failures": ["x"]}, 0.1)
     write_report([failed], tmp_path)
     assert not list(tmp_path.glob("*.png"))
-    assert results([failed], {}, {})["figures"] == {}
+    assert results([failed], [], {})["figures"] == {}

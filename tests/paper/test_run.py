@@ -5,7 +5,7 @@ import pytest
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula import all_widths
 from neuromanifold.networks import virtual
-from neuromanifold.paper.checks import pictures, run, unrolled
+from neuromanifold.paper.checks import run, virtual_weights
 from neuromanifold.paper.checks.evidence import Finding, equal
 from neuromanifold.paper.checks.exact_dimensions import certified
 
@@ -105,7 +105,7 @@ def test_a_broken_base_three_rule_is_found(monkeypatch):
         layer, transposed = right(j)
         return layer, transposed != (j == 6)
 
-    for module in (virtual, unrolled, pictures):
+    for module in (virtual, virtual_weights):
         monkeypatch.setattr(module, "unrolled_factor", broken)
     assert run.check_statement("eq-12", quick=True).verdict == "fails"
     assert run.check_statement("fig-2", quick=True).verdict == "fails"

@@ -2,13 +2,14 @@
 
 import pytest
 
-from neuromanifold.paper.checks.checks import CHECKS
-from neuromanifold.paper.checks.run import check_statement
+from neuromanifold.paper.checks import trial
+from neuromanifold.paper.checks.run import CHECKS, check_statement
 from neuromanifold.statements import STATEMENTS, get
 
 
 def test_every_statement_has_a_check_and_every_check_a_statement():
     assert list(CHECKS) == [statement.id for statement in STATEMENTS]
+    assert trial.CHECKS.keys() == CHECKS.keys()
 
 
 NEEDLESS_HYPOTHESES = ("cor-3.3",)  # right as printed, and true without some of its hypotheses

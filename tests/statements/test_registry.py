@@ -57,6 +57,25 @@ def test_statements_claim_what_their_kind_allows():
             assert statement.status == "none"
 
 
+def test_the_id_of_a_numbered_item_says_its_kind_and_its_source():
+    kinds = {
+        id_: (get(id_).kind, get(id_).source, get(id_).status)
+        for id_ in ("def-1", "eq-1", "eq-2", "cor-a.4", "conj-3.10", "fig-3", "all-widths")
+    }
+    assert kinds == {
+        "def-1": ("definition", "Definition 1", "none"),
+        "eq-1": ("equation", "Equation 1", "none"),
+        "eq-2": ("equation", "Equation 2", "theorem"),
+        "cor-a.4": ("corollary", "Corollary A.4", "theorem"),
+        "conj-3.10": ("conjecture", "Conjecture 3.10", "theorem"),
+        "fig-3": ("figure", "Figure 3", "none"),
+        "all-widths": ("result", "this project", "theorem"),
+    }
+    form = get("thm-3.7").to_dict()
+    assert form["hypotheses"] == [one.text for one in get("thm-3.7").hypotheses]
+    assert (form["id"], form["source"]) == ("thm-3.7", "Theorem 3.7")
+
+
 def test_an_unknown_id_is_refused_with_the_known_ones():
     with pytest.raises(ArgumentError, match=r"got 'thm-9\.9': choose one of def-1, "):
         get("thm-9.9")

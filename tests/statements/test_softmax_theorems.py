@@ -9,8 +9,17 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.paper.checks.consensus import consensus_orders, spreads
-from neuromanifold.paper.checks.softmax_dimensions import ROWS, expected, random_softmax
-from neuromanifold.paper.checks.softmax_fibers import FORM, LINEAR, OTHER, SKEW, compared, twin
+from neuromanifold.paper.checks.exact_dimensions import theorem
+from neuromanifold.paper.checks.softmax import (
+    FORM,
+    LINEAR,
+    OTHER,
+    ROWS,
+    SKEW,
+    compared,
+    random_softmax,
+    twin,
+)
 from neuromanifold.statements import Facts, beyond, deep, get, softmax, unmet
 
 PLAIN = {"widths": (2, 2, 2), "ranks": (2, 2), "tokens": 2, "attention": "softmax"}
@@ -169,4 +178,4 @@ def test_three_hundred_random_networks_of_every_row_agree_exactly(row):
     for network, seed in product(networks, range(3)):
         found = certify(network, seed=seed)
         assert found.lower_is_proved, network
-        assert expected(network) == found.lower <= found.upper, network
+        assert theorem(network) == found.lower <= found.upper, network

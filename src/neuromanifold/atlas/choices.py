@@ -5,7 +5,7 @@ arithmetic, and a range stays the two numbers it was written as.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from reprlib import repr as shortened
 from typing import Any, get_args
@@ -133,16 +133,21 @@ def numbers(field: str, value: object) -> Sequence[int]:
     """The whole numbers that `3`, `[1, 2, 4]`, `"1..4"` or `"1..9 step 2"` stands for."""
     if isinstance(value, str):
         return _range(field, value)
+    wanted = "a whole number, a list of them, or a range like '1..4'"
+    return _values(field, value, lambda number: type(number) is int, wanted)
+
+
+def _values(field: str, value: object, fits: Callable[[Any], bool], wanted: str) -> tuple[Any, ...]:
+    """The different entries of a list, or the one value, if all of them fit."""
     found = _items(value)
-    for number in found:
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise ArgumentError(
-                f"{field} must be a whole number, a list of them, or a range like '1..4'; "
-                f"got {shortened(number)}"
-            )
-        if abs(number) > LARGEST_SIZE:
+    if not found:
+        raise ArgumentError(f"{field} = {shortened(value)} is empty; give it at least one value")
+    for one in found:
+        if not fits(one):
+            raise ArgumentError(f"{field} must be {wanted}; got {shortened(one)}")
+        if not isinstance(one, str) and abs(one) > LARGEST_SIZE:
             raise ArgumentError(f"{field} must be at most {LARGEST_SIZE}; got a larger number")
-    return _distinct(field, found, value)
+    return tuple(dict.fromkeys(found))
 
 
 def _range(field: str, text: str) -> range:
@@ -168,27 +173,16 @@ def scalar_choice(field: str, value: object) -> Choice:
 
 def word_choice(field: str, value: object) -> Choice:
     """The choice of a field that is one of a few words."""
-    found = _items(value)
     known = get_args(_WORDS[field])
-    for word in found:
-        if word not in known:
-            raise ArgumentError(
-                f"{field} must be some of {', '.join(known)}; got {shortened(word)}"
-            )
-    return Choice((Listed(_distinct(field, found, value)),))
+    wanted = f"some of {', '.join(known)}"
+    return Choice((Listed(_values(field, value, lambda word: word in known, wanted)),))
 
 
 def real_choice(field: str, value: object) -> Choice:
     """The choice of a field that is a number, not necessarily whole."""
-    found = _items(value)
-    for number in found:
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            raise ArgumentError(
-                f"{field} must be a number or a list of them; got {shortened(number)}"
-            )
-    if max(map(abs, found), default=0) > LARGEST_SIZE:
-        raise ArgumentError(f"{field} must be at most {LARGEST_SIZE}; got a larger number")
-    return Choice((Listed(_distinct(field, found, value)),))
+    wanted = "a number or a list of them"
+    found = _values(field, value, lambda number: type(number) in (int, float), wanted)
+    return Choice((Listed(found),))
 
 
 def layer_choice(field: str, value: object) -> Choice:
@@ -236,10 +230,3 @@ def _items(value: object) -> Sequence[Any]:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return value
     return [value]
-
-
-def _distinct(field: str, values: Sequence[Any], written: object) -> tuple[Any, ...]:
-    distinct = tuple(dict.fromkeys(values))
-    if not distinct:
-        raise ArgumentError(f"{field} = {shortened(written)} is empty; give it at least one value")
-    return distinct

@@ -76,7 +76,7 @@ def cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-_INTEGER_LISTS = ("widths", "ranks", "value_ranks")
+_LISTS = ("widths", "ranks", "value_ranks")
 _INTEGERS = (
     *("depth", "tokens", "heads", "parameters", "seed", "prime"),
     *("rank", "upper", "unexplained", "formula", "difference"),
@@ -84,8 +84,19 @@ _INTEGERS = (
 _REALS = ("temperature", "seconds")
 
 
+def value_of(column: str, text: str) -> Any:
+    """The value that a cell of this column stands for; the inverse of `cell`."""
+    if not text:
+        return None
+    if column in _LISTS:
+        return tuple(int(part) for part in text.split("-"))
+    if column in _INTEGERS:
+        return int(text)
+    return float(text) if column in _REALS else text
+
+
 def _parquet_type(pa: Any, column: str) -> Any:
-    if column in _INTEGER_LISTS:
+    if column in _LISTS:
         return pa.list_(pa.int64())
     if column in _INTEGERS:
         return pa.int64()

@@ -1,14 +1,15 @@
 """Conditions on architectures and records, written like Python: `max(ranks) <= min(widths)`.
 
-The text is parsed by Python and interpreted here, node by node, so that a grid file from somebody
-else can compare numbers and do nothing more.
+The text is parsed by Python and given its meaning here, node by node, so that a grid file from
+somebody else can compare numbers and do nothing more.
 """
 
 import ast
 import operator
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from reprlib import repr as shortened
 from typing import Any
 
@@ -56,22 +57,26 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 
 
+Meaning = Callable[[Mapping[str, Any]], Any]
+"""From the values of the names to the value of an expression."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A condition that has been parsed and checked.
 
     Attributes:
         text: as it was written.
-        tree: its syntax tree, in which only known names and operations occur.
+        meaning: what it stands for; only known names and operations occur in it.
     """
 
     text: str
-    tree: ast.expr
+    meaning: Meaning
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether the condition holds for these values of its names."""
         try:
-            return bool(_value(self.tree, values))
+            return bool(self.meaning(values))
         except (TypeError, LookupError, ArithmeticError, ValueError) as error:
             raise ArgumentError(
                 f"the condition {self.text!r} cannot be evaluated: {error}; "
@@ -93,81 +98,68 @@ def parse_condition(text: str, names: Collection[str]) -> Condition:
         raise ArgumentError(f"the condition {text!r} is not an expression: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError):
         raise ArgumentError(f"the condition {shortened(text)} is not an expression") from None
-    _check(tree, text, names)
-    return Condition(text, tree)
+    return Condition(text, _meaning(tree, text, names))
 
 
-def _check(node: ast.AST, text: str, names: Collection[str], depth: int = 0) -> None:
+def _meaning(node: ast.AST, text: str, names: Collection[str], depth: int = 0) -> Meaning:
+    """What an expression means; whatever is not listed here means nothing, and is refused."""
     if depth > _DEEPEST:
         raise ArgumentError(
             f"the condition {shortened(text)} is nested more than {_DEEPEST} deep; simplify it"
         )
+
+    def of(parts: Iterable[ast.AST]) -> list[Meaning]:
+        return [_meaning(part, text, names, depth + 1) for part in parts]
+
+    def applied(function: Callable[..., Any], *parts: ast.AST) -> Meaning:
+        operands = of(parts)
+        return lambda values: function(*(operand(values) for operand in operands))
+
     match node:
-        case ast.Name(id=name) if name not in names:
+        case ast.Constant(value=bool() | int() | float() | str() | None as value):
+            return lambda _: value
+        case ast.Name(id=name) if name in names:
+            return operator.itemgetter(name)
+        case ast.Name(id=name):
             raise ArgumentError(
                 f"unknown name {name!r} in the condition {text!r}; "
                 f"the names are {', '.join(sorted(names))}"
             )
+        case ast.BoolOp(op=op, values=values):
+            joined, parts = (all if isinstance(op, ast.And) else any), of(values)
+            return lambda values: joined(part(values) for part in parts)
+        case ast.Compare(left=left, ops=ops) if all(type(op) in _COMPARISONS for op in ops):
+            chain = partial(_compared, [_COMPARISONS[type(op)] for op in ops])
+            return applied(chain, left, *node.comparators)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            return applied(partial(_of_numbers, _BINARY[type(op)]), left, right)
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
+            return applied(_UNARY[type(op)], operand)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-            parts: list[ast.AST] = list(arguments)
-        case ast.BinOp(op=op) if type(op) in _BINARY:
-            parts = [node.left, node.right]
-        case ast.UnaryOp(op=op) if type(op) in _UNARY:
-            parts = [node.operand]
-        case ast.Compare(ops=ops) if all(type(op) in _COMPARISONS for op in ops):
-            parts = [node.left, *node.comparators]
-        case ast.BoolOp(values=values):
-            parts = list(values)
-        case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            parts = list(elements)
-        case ast.Subscript(value=value, slice=ast.Slice(lower=lower, upper=upper, step=None)):
-            parts = [value, *(end for end in (lower, upper) if end is not None)]
+            return applied(_FUNCTIONS[name], *arguments)
+        case ast.Slice(lower=lower, upper=upper, step=None):
+            return applied(slice, *(end or ast.Constant(None) for end in (lower, upper)))
         case ast.Subscript(value=value, slice=index):
-            parts = [value, index]
-        case ast.Name() | ast.Constant(value=bool() | int() | float() | str() | None):
-            parts = []
-        case _:
-            raise ArgumentError(
-                f"the condition {text!r} contains {ast.unparse(node)!r}, which conditions do not "
-                f"know: use comparisons, and/or/not, + - * // / %, indices and the functions "
-                f"{', '.join(_FUNCTIONS)}"
-            )
-    for part in parts:
-        _check(part, text, names, depth + 1)
+            return applied(operator.getitem, value, index)
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return applied(_listed, *elements)
+    raise ArgumentError(
+        f"the condition {text!r} contains {ast.unparse(node)!r}, which conditions do not "
+        f"know: use comparisons, and/or/not, + - * // / %, indices and the functions "
+        f"{', '.join(_FUNCTIONS)}"
+    )
 
 
-def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
-    """The value of a node that `_check` has let pass."""
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            return values[name]
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return all(_value(part, values) for part in parts)
-        case ast.BoolOp(values=parts):
-            return any(_value(part, values) for part in parts)
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            operands = [_value(part, values) for part in (left, *comparators)]
-            return all(
-                _COMPARISONS[type(op)](x, y)
-                for op, x, y in zip(ops, operands, operands[1:], strict=False)
-            )
-        case ast.BinOp(left=left, op=op, right=right):
-            numbers = _value(left, values), _value(right, values)
-            if not all(isinstance(number, int | float) for number in numbers):
-                raise TypeError("+ - * // / % are for numbers")
-            return _BINARY[type(op)](*numbers)
-        case ast.UnaryOp(op=op, operand=operand):
-            return _UNARY[type(op)](_value(operand, values))
-        case ast.Call(func=ast.Name(id=name), args=arguments):
-            return _FUNCTIONS[name](*(_value(argument, values) for argument in arguments))
-        case ast.Subscript(value=value, slice=ast.Slice(lower=lower, upper=upper)):
-            start, stop = (None if end is None else _value(end, values) for end in (lower, upper))
-            return _value(value, values)[start:stop]
-        case ast.Subscript(value=value, slice=index):
-            return _value(value, values)[_value(index, values)]
-        case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            return tuple(_value(element, values) for element in elements)
-        case _:
-            raise TypeError(f"{ast.unparse(node)} has no value")
+def _listed(*parts: Any) -> tuple[Any, ...]:
+    return parts
+
+
+def _compared(comparisons: Sequence[Callable[[Any, Any], bool]], *operands: Any) -> bool:
+    return all(map(lambda compare, x, y: compare(x, y), comparisons, operands, operands[1:]))
+
+
+def _of_numbers(operation: Callable[[Any, Any], Any], *operands: Any) -> Any:
+    """An operation on numbers; on texts and lists it could make something huge."""
+    if not all(isinstance(operand, int | float) for operand in operands):
+        raise TypeError("+ - * // / % are for numbers")
+    return operation(*operands)

@@ -1,26 +1,23 @@
 """A cluster of processes of this machine, each at the end of a pipe.
 
-A pipe has no name and no port: nobody but the process that made it and the one that inherited it
-can send anything through it, so no other user of the machine can have code run here. (A local Dask
-cluster listens on a port; authenticating its workers takes certificates, and a package to make
-them.)
+(A local Dask cluster listens on a port; authenticating its workers takes certificates, and a
+package to make them.)
 """
 
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 
 from neuromanifold.atlas.computation import run_batch
 from neuromanifold.atlas.execution import Finished
 from neuromanifold.atlas.record import RECORD_VERSION
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import NeuromanifoldError
+from neuromanifold.processes import PipedProcess
 
 # Every process is one core's worth of work, and traced programs run on the CPU.
 _ENVIRONMENT = {
@@ -33,23 +30,12 @@ _STARTS = 5
 """A worker that dies so often without having finished anything is not the batch's fault."""
 
 
-class _Worker:
-    """One process, its end of the pipe, and the batch it is working on."""
+class _Worker(PipedProcess):
+    """One process, and the batch it is working on."""
 
     def __init__(self) -> None:
         self.batch: list[Task] | None = None
-        self.process, self.pipe = _started()
-
-    def stop(self) -> None:
-        """End the process, whatever it is doing: it holds nothing that could be lost."""
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
-
-    def replace(self) -> None:
-        self.stop()
-        self.batch = None
-        self.process, self.pipe = _started()
+        super().__init__(_serve, environment=_ENVIRONMENT)
 
 
 class LocalProcesses:
@@ -86,7 +72,8 @@ class LocalProcesses:
                     "the worker processes die before they have finished anything; perhaps there "
                     "is too little memory: try --workers 1"
                 ) from None
-            worker.replace()
+            worker.stop()
+            self._workers[self._workers.index(worker)] = _Worker()
             return Finished(batch, None)
         if isinstance(answer, BaseException):
             raise answer
@@ -95,41 +82,16 @@ class LocalProcesses:
 
 
 @contextmanager
-def local_processes(workers: int | None = None) -> Iterator[LocalProcesses]:
-    """Start processes, by default one a core, and stop them in the end."""
+def local_processes(workers: int) -> Iterator[LocalProcesses]:
+    """Start so many processes, and stop them in the end."""
     started: list[_Worker] = []
     try:
-        for _ in range(workers or len(os.sched_getaffinity(0))):
+        for _ in range(workers):
             started.append(_Worker())  # noqa: PERF401 (those before a failed one must be stopped)
         yield LocalProcesses(started)
     finally:
         for worker in started:
             worker.stop()
-
-
-def _started() -> tuple[SpawnProcess, Connection]:
-    """A new process that never sees Ctrl-C: the one that started it does, and ends it.
-
-    What is blocked stays blocked in a process that is started, from its first instruction on.
-    """
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    resource_tracker.ensure_running()  # it would unblock the signal while it is started
-    before = {name: os.environ.get(name) for name in _ENVIRONMENT}
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        os.environ.update(_ENVIRONMENT)
-        process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        process.start()
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        theirs.close()
-    return process, ours
 
 
 def _serve(pipe: Connection) -> None:

@@ -9,15 +9,13 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
 from neuromanifold.atlas.export import cell
 from neuromanifold.atlas.record import COLUMNS, Record
 from neuromanifold.errors import ArgumentError
-from neuromanifold.files import write_whole
-from neuromanifold.style import axes_for, figure_of
+from neuromanifold.style import axes_for, figure_of, save_figure, write
 
 MapValue = Literal["dimension", "difference", "unexplained"]
 
@@ -53,7 +51,8 @@ def heat_map(
             cells[fields[x], fields[y]].append(record)
     _something(cells, f"record with a value for {title!r}")
     across, up = (_sorted({key[axis] for key in cells}) for axis in (0, 1))
-    axes = axes_for(ax, 1.8 + 0.55 * len(across), 1.6 + 0.45 * len(up))
+    # A narrow map must still have room for its title.
+    axes = axes_for(ax, max(5.0, 1.8 + 0.55 * len(across)), 1.6 + 0.45 * len(up))
     grid = np.full((len(up), len(across)), np.nan)
     for (column, row), here in cells.items():
         found = [number for record in here if (number := read(record)) is not None]
@@ -61,7 +60,7 @@ def heat_map(
         grid[i, j] = max(found, key=abs)
         proved = value != "dimension" or all(record.verdict == "exact" for record in here)
         text = _span(found) if proved else f"≥{_span(found)}"
-        axes.text(j, i, text, ha="center", va="center", fontsize=7)
+        write(axes, j, i, text, fontsize=7)
     image = axes.imshow(grid, origin="lower", aspect="auto", **_colours(grid, value))
     figure_of(axes).colorbar(image, ax=axes, label=title)
     axes.set_xticks(range(len(across)), [_label(v) for v in across])
@@ -132,22 +131,10 @@ def growth(records: Iterable[Record], x: str, ax: Axes | None = None) -> Axes:
 
 def save_map(axes: Axes, path: str | Path) -> tuple[Path, Path]:
     """Write a map as PNG and as SVG; a .png or .svg at the end of the name is left out."""
-    figure = figure_of(axes)
     path = Path(path)
     stem = path.with_suffix("") if path.suffix in (".png", ".svg") else path
     files = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
-    # Without a date and with fixed ids the same records give the same bytes.
-    with matplotlib.rc_context({"svg.hashsalt": "neuromanifold"}):
-        write_whole(
-            files[0],
-            lambda part: figure.savefig(part, dpi=150, metadata={"Software": None}, format="png"),
-            force=True,
-        )
-        write_whole(
-            files[1],
-            lambda part: figure.savefig(part, metadata={"Date": None}, format="svg"),
-            force=True,
-        )
+    save_figure(figure_of(axes), *files)
     return files
 
 

@@ -61,16 +61,29 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
-INSERT_RESULT = """
+_WHOLE, _TEXT = (int, type(None)), (str, type(None))
+_OUTCOME: dict[str, tuple[type, ...]] = {
+    "rank": _WHOLE,
+    "upper": _WHOLE,
+    "upper_source": _TEXT,
+    "rank_proved": _WHOLE,
+    "verdict": _TEXT,
+    "formula": _WHOLE,
+    "formula_status": _TEXT,
+    "statement": _TEXT,
+    "error": _TEXT,
+    "seconds": (float,),
+}
+"""The columns that are fields of a record as they stand, in the order of the table."""
+_KINDS = {"json": (str,), "readout": (str,), "seed": (int,), "prime": (int,), "evidence": (str,)}
+_KINDS |= _OUTCOME
+
+INSERT_RESULT = f"""
 INSERT INTO results VALUES (
-    (SELECT id FROM architectures WHERE json = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    (SELECT id FROM architectures WHERE json = ?), {", ".join("?" * (len(_OUTCOME) + 6))}
 )
 ON CONFLICT DO UPDATE SET
-    rank = excluded.rank, upper = excluded.upper, upper_source = excluded.upper_source,
-    rank_proved = excluded.rank_proved, verdict = excluded.verdict, formula = excluded.formula,
-    formula_status = excluded.formula_status, statement = excluded.statement,
-    error = excluded.error, seconds = excluded.seconds, evidence = excluded.evidence,
-    checksum = excluded.checksum
+    {", ".join(f"{name} = excluded.{name}" for name in (*_OUTCOME, "evidence", "checksum"))}
 WHERE results.error IS NOT NULL
 """
 
@@ -90,22 +103,11 @@ class DamagedRowError(ValueError):
 def result_row(record: Record) -> tuple[Any, ...]:
     """The values of `INSERT_RESULT`."""
     task = record.task
+    fields = {name: getattr(record, name) for name in _OUTCOME} | {"seconds": float(record.seconds)}
     values = (
         task.architecture.to_json(),
-        task.readout,
-        task.seed,
-        task.prime,
-        RECORD_VERSION,
-        record.rank,
-        record.upper,
-        record.upper_source,
-        None if record.rank_proved is None else int(record.rank_proved),
-        record.verdict,
-        record.formula,
-        record.formula_status,
-        record.statement,
-        record.error,
-        float(record.seconds),
+        *(task.readout, task.seed, task.prime, RECORD_VERSION),
+        *(int(value) if isinstance(value, bool) else value for value in fields.values()),
         json.dumps(record.evidence),
     )
     return (*values, _checksum(values))
@@ -135,34 +137,15 @@ def record_of(row: sqlite3.Row) -> Record:
         evidence = read_json(row["evidence"])
     except NeuromanifoldError as error:
         raise DamagedRowError(str(error)) from None
-    proved = row["rank_proved"]
-    return Record(
-        task=Task(architecture, row["readout"], row["seed"], row["prime"]),
-        rank=row["rank"],
-        upper=row["upper"],
-        upper_source=row["upper_source"],
-        rank_proved=None if proved is None else bool(proved),
-        verdict=row["verdict"],
-        formula=row["formula"],
-        formula_status=row["formula_status"],
-        statement=row["statement"],
-        error=row["error"],
-        seconds=row["seconds"],
-        evidence=evidence,
-    )
+    task = Task(architecture, row["readout"], row["seed"], row["prime"])
+    found = {name: row[name] for name in _OUTCOME}
+    if found["rank_proved"] is not None:
+        found["rank_proved"] = bool(found["rank_proved"])
+    return Record(task, **found, evidence=evidence)
 
 
 VERDICTS = (*get_args(Verdict), None)
 """What a record can say; None is that of a task that failed."""
-
-_WHOLE, _TEXT = (int, type(None)), (str, type(None))
-_KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("json", "readout", "evidence"), (str,)),
-    **dict.fromkeys(("seed", "prime"), (int,)),
-    **dict.fromkeys(("rank", "upper", "rank_proved", "formula"), _WHOLE),
-    **dict.fromkeys(("upper_source", "verdict", "formula_status", "statement", "error"), _TEXT),
-    "seconds": (float,),
-}
 
 
 @cache

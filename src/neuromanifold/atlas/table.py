@@ -4,9 +4,11 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 
 from neuromanifold.architecture import READOUTS, Architecture
+from neuromanifold.atlas.export import value_of
 from neuromanifold.atlas.record import Record
 from neuromanifold.atlas.schema import VERDICTS
 from neuromanifold.atlas.shipped import named_file, no_file
@@ -14,10 +16,9 @@ from neuromanifold.atlas.store import Store, Sweep, open_for_reading
 from neuromanifold.atlas.tasks import Task, largest_primes
 from neuromanifold.errors import FileFormatError, NeuromanifoldError
 
-_LISTS = ("widths", "ranks", "value_ranks")
-_NUMBERS = ("tokens", "heads")
-_WORDS = ("attention", "skip", "mask")
 _NEEDED = ("widths", "ranks", "tokens", "rank", "upper", "verdict")
+_NETWORK = [field.name for field in fields(Architecture)]
+_FOUND = ("rank", "upper", "upper_source", "verdict", "formula", "statement", "error")
 
 
 class Table:
@@ -72,43 +73,22 @@ def _record(row: Mapping[str, str]) -> Record:
         raise ValueError(f"the column {missing[0]} is missing")
     if None in row.values() or len(row) != len(set(row) - {None}):
         raise ValueError("it has not as many cells as there are columns")
-    fields = {
-        **{name: _sizes(row[name]) for name in _LISTS if row.get(name)},
-        **{name: int(row[name]) for name in _NUMBERS if row.get(name)},
-        **{name: row[name] for name in _WORDS if row.get(name)},
-        "temperature": float(row.get("temperature") or 1),
-    }
-    readout = row.get("readout") or "logits"
-    verdict, rank, upper = row["verdict"] or None, _whole(row["rank"]), _whole(row["upper"])
+    values = {name: value_of(name, text) for name, text in row.items()}
+    given = {name: value for name, value in values.items() if value is not None}
+    readout, verdict = given.get("readout", "logits"), given.get("verdict")
+    rank, upper = given.get("rank"), given.get("upper")
     if readout not in READOUTS or verdict not in VERDICTS:
         raise ValueError("its readout or its verdict is an unknown word")
     if any((verdict is None) != (bound is None) for bound in (rank, upper)):
         raise ValueError("its verdict and its bounds do not go together")
     if verdict == "exact" and rank != upper:
         raise ValueError("it is called exact, and its bounds differ")
+    network = Architecture.from_dict({name: given[name] for name in _NETWORK if name in given})
+    prime = given.get("prime") or largest_primes(1)[0]
     return Record(
-        Task(
-            Architecture.from_dict(fields),
-            readout,
-            int(row.get("seed") or 0),
-            int(row.get("prime") or largest_primes(1)[0]),
-        ),
-        rank=rank,
-        upper=upper,
-        upper_source=row.get("upper_source") or None,
+        Task(network, readout, given.get("seed", 0), prime),
         rank_proved=True if verdict == "exact" else None,
-        verdict=verdict,
-        formula=_whole(row.get("formula")),
-        formula_status=row.get("status") or None,
-        statement=row.get("statement") or None,
-        error=row.get("error") or None,
-        seconds=float(row.get("seconds") or 0),
+        formula_status=given.get("status"),
+        seconds=given.get("seconds", 0.0),
+        **{name: given[name] for name in _FOUND if name in given},
     )
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split("-"))
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text else None

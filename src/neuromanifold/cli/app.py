@@ -1,30 +1,12 @@
 """The commands. Their modules import what they compute with only when they are called."""
 
 import logging
+from importlib import import_module
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from neuromanifold import __version__
-from neuromanifold.cli import checkpoint as checkpoint_commands
-from neuromanifold.cli import checkpoint_adapter as adapter_commands
-from neuromanifold.cli import checkpoint_compare as compare_commands
-from neuromanifold.cli import fiber as fiber_commands
-from neuromanifold.cli import weights as weights_commands
-from neuromanifold.cli.atlas import atlas
-from neuromanifold.cli.certify import certify
-from neuromanifold.cli.classify import classify
-from neuromanifold.cli.dim import dim
-from neuromanifold.cli.discover import discover
-from neuromanifold.cli.explain import explain
-from neuromanifold.cli.explore import explore
-from neuromanifold.cli.identifiable import identifiable
-from neuromanifold.cli.paper import paper
-from neuromanifold.cli.recover import recover
-from neuromanifold.cli.redundancy import redundancy
-from neuromanifold.cli.sensitivity import sensitivity
-from neuromanifold.cli.statements import statements
-from neuromanifold.cli.verify import verify
 
 app = App(
     name="neuromanifold",
@@ -55,63 +37,27 @@ def command(
     return app(words, exit_on_error=False, print_error=False, result_action="return_value")
 
 
-fiber = App(name="fiber", help="Compare and move weights that have the same function.")
-for command in (
-    fiber_commands.same,
-    fiber_commands.transport,
-    fiber_commands.canonical,
-    fiber_commands.sample,
-    fiber_commands.walk,
-    fiber_commands.describe,
-    fiber_commands.count,
-):
-    fiber.command(command)
+def _register(group: App, *places: str) -> App:
+    """Add commands to a group, each given by its module and its name there."""
+    for place in places:
+        module, _, name = place.partition(":")
+        group.command(getattr(import_module(f"neuromanifold.cli.{module}"), name or module))
+    return group
 
-adapter = App(name="adapter", help="Low-rank adapters: their updates, whatever the factors.")
-for command in (
-    adapter_commands.audit,
-    adapter_commands.canonical,
-    adapter_commands.merge,
-    adapter_commands.compare,
-    adapter_commands.shrink,
-):
-    adapter.command(command)
 
-checkpoint = App(name="checkpoint", help="Real models in files, and what their function ignores.")
-for command in (
-    checkpoint_commands.audit,
-    checkpoint_commands.canonical,
-    checkpoint_commands.same,
-    compare_commands.compare,
-    compare_commands.align,
-    compare_commands.fingerprint,
-    checkpoint_commands.convert_rope,
-    checkpoint_commands.fold_norms,
-    adapter,
-):
-    checkpoint.command(command)
-
-weights = App(name="weights", help="Make and look at weights files.")
-for command in (weights_commands.init, weights_commands.show):
-    weights.command(command)
-
-for command in (
-    dim,
-    explain,
-    identifiable,
-    discover,
-    certify,
-    verify,
-    redundancy,
-    fiber,
-    classify,
-    recover,
-    atlas,
-    sensitivity,
-    statements,
-    weights,
-    checkpoint,
-    paper,
-    explore,
-):
-    app.command(command)
+_ADAPTER = ("audit", "canonical", "merge", "compare", "shrink")
+adapter = _register(
+    App(name="adapter", help="Low-rank adapters: their updates, whatever the factors."),
+    *(f"checkpoint_adapter:{word}" for word in _ADAPTER),
+)
+checkpoint = _register(
+    App(name="checkpoint", help="Real models in files, and what their function ignores."),
+    *(f"checkpoint:{word}" for word in ("audit", "canonical", "same")),
+    *(f"checkpoint_compare:{word}" for word in ("compare", "align", "fingerprint")),
+    *(f"checkpoint:{word}" for word in ("convert_rope", "fold_norms")),
+)
+checkpoint.command(adapter)
+_register(app, "dim", "explain", "identifiable", "discover", "certify", "verify", "redundancy")
+_register(app, "fiber", "classify", "recover", "atlas", "sensitivity", "statements", "weights")
+app.command(checkpoint)
+_register(app, "paper", "explore")

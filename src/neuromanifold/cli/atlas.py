@@ -1,11 +1,8 @@
 """`neuromanifold atlas`: sweeps over many architectures, and what they found."""
 
 import os
-import sys
-import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Json
+from neuromanifold.cli.options import Json, positive
 from neuromanifold.cli.output import columns as aligned
-from neuromanifold.cli.output import print_json, print_lines, say
+from neuromanifold.cli.output import print_answer, say
 from neuromanifold.cost import Cost, duration_text
 from neuromanifold.errors import ArgumentError
+from neuromanifold.waiting import progress
 
 if TYPE_CHECKING:
-    from neuromanifold.atlas.execution import Cluster
     from neuromanifold.atlas.grid import Grid
     from neuromanifold.atlas.sweep import Progress
     from neuromanifold.atlas.tasks import Survey
@@ -57,36 +54,46 @@ def run(
 
     Example: neuromanifold atlas run heads
     """
+    from neuromanifold.atlas.dask_cluster import dask_cluster
     from neuromanifold.atlas.grid import load_grid
+    from neuromanifold.atlas.local_processes import local_processes
     from neuromanifold.atlas.store import open_for_writing
     from neuromanifold.atlas.sweep import run_sweep
 
     read, cores = load_grid(grid), _cores(workers)
     out = out or Path(f"{Path(grid).stem}.sqlite")
-    plan = _survey(read, None if yes else limit, limits, 1 if scheduler else cores)
+    cluster = (
+        partial(local_processes, cores) if scheduler is None else partial(dask_cluster, scheduler)
+    )
+    plan = _survey(read, None if yes else limit, limits, cores if scheduler is None else 1)
     try:
-        with open_for_writing(out) as store:
+        with open_for_writing(out) as store, progress(read.name) as bar:
+
+            def report(now: "Progress") -> None:
+                failed = f", {now.failed} failed" if now.failed else ""
+                bar.doing = f"{now.tasks - now.left} of {now.tasks} done{failed}"
+                bar.at(now.computed, now.computed + now.left)
+
             if damaged := store.discard_damaged():
                 say(f"{out}: {damaged} damaged rows are taken away and computed again")
             done = run_sweep(
                 plan,
                 store,
-                _cluster(scheduler, workers),
-                time_limit=_positive(time_limit),
+                cluster,
+                time_limit=positive("time-limit", time_limit),
                 retry=retry,
-                report=_progress_lines(),
+                report=report,
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"interrupted; what is finished is in {out}: the same command goes on from there"
         ) from None
-    if json:
-        print_json({"file": str(out), "grid": read.name, **asdict(done)})
-    else:
-        print_lines(
-            f"{out}: all {plan.tasks} tasks of {read.name} are done; {done.computed} were computed "
-            f"now in {duration_text(done.seconds)}, of which {done.failed} failed"
-        )
+    print_answer(
+        json,
+        {"file": str(out), "grid": read.name, **asdict(done)},
+        f"{out}: all {plan.tasks} tasks of {read.name} are done; {done.computed} were computed "
+        f"now in {duration_text(done.seconds)}, of which {done.failed} failed",
+    )
     return 0
 
 
@@ -101,16 +108,15 @@ def status(file: Atlas, *, json: Json = False) -> None:
 
     with open_atlas(file) as store:
         found = status_of(store)
-    if json:
-        sweeps = [{**asdict(s), "left": s.left, "speed": s.speed} for s in found.sweeps]
-        print_json({**asdict(found), "sweeps": sweeps})
-        return
+    sweeps = [{**asdict(s), "left": s.left, "speed": s.speed} for s in found.sweeps]
     rows = [("sweep", "tasks", "done", "left", "tasks/s")]
     rows += [
         (s.name, str(s.tasks), str(s.done), str(s.left), f"{s.speed:.2f}" if s.speed else "-")
         for s in found.sweeps
     ]
-    print_lines(
+    print_answer(
+        json,
+        {**asdict(found), "sweeps": sweeps},
         f"{file}: {found.done} done, {found.exact} of them exact; {found.failed} failed; "
         f"{found.left} left",
         *(aligned(rows) if found.sweeps else ()),
@@ -148,11 +154,9 @@ def show(
             for record in islice(found, rows or None)
         ]
         more = sum(1 for _ in found)
-    if json:
-        print_json({"records": table, "more": more})
-        return
-    lines = [tuple(wanted), *(tuple(map(cell, line.values())) for line in table)]
-    print_lines(*aligned(lines), f"{len(table) + more} records, {len(table)} shown")
+    lines = aligned([tuple(wanted), *(tuple(map(cell, line.values())) for line in table)])
+    count = f"{len(table) + more} records, {len(table)} shown"
+    print_answer(json, {"records": table, "more": more}, *lines, count)
 
 
 @atlas.command(name="map")
@@ -184,15 +188,11 @@ def draw(
         records = list(select(store, where))
     if kind == "heat":
         axes = heat_map(records, x, y, value)
-    elif kind == "growth":
-        axes = growth(records, x)
     else:
-        axes = scatter(records)
-    files = save_map(axes, out)
-    if json:
-        print_json({"files": [str(path) for path in files], "records": len(records)})
-    else:
-        print_lines(f"{len(records)} records drawn: {', '.join(map(str, files))}")
+        axes = growth(records, x) if kind == "growth" else scatter(records)
+    names = [str(path) for path in save_map(axes, out)]
+    answer = {"files": names, "records": len(records)}
+    print_answer(json, answer, f"{len(records)} records drawn: {', '.join(names)}")
 
 
 @atlas.command
@@ -223,10 +223,7 @@ def export(
         for path, write in targets:
             if path is not None:
                 written[str(path)] = write(select(store, where), path, wanted)
-    if json:
-        print_json({"rows": written})
-    else:
-        print_lines(*(f"{path}: {rows} rows" for path, rows in written.items()))
+    print_answer(json, {"rows": written}, *(f"{path}: {n} rows" for path, n in written.items()))
 
 
 _WORKERS = 1000
@@ -274,45 +271,3 @@ def _cores(workers: int | None) -> int:
     if not 1 <= workers <= _WORKERS:
         raise ArgumentError(f"--workers must be between 1 and {_WORKERS}; got {workers}")
     return workers
-
-
-def _cluster(
-    scheduler: str | None, workers: int | None
-) -> Callable[[], AbstractContextManager["Cluster"]]:
-    """How the cluster is opened, when something is left to compute."""
-
-    def open_cluster() -> AbstractContextManager["Cluster"]:
-        from neuromanifold.atlas.dask_cluster import dask_cluster
-        from neuromanifold.atlas.local_processes import local_processes
-
-        return local_processes(workers) if scheduler is None else dask_cluster(scheduler)
-
-    return open_cluster
-
-
-def _positive(seconds: float) -> float:
-    if not seconds > 0:
-        raise ArgumentError(f"--time-limit must be positive; got {seconds}")
-    return seconds
-
-
-def _progress_lines() -> Callable[["Progress"], None]:
-    """Report progress on stderr: every second on a terminal, elsewhere at growing distances."""
-    started = said = time.monotonic()
-
-    def report(progress: "Progress") -> None:
-        nonlocal said
-        now = time.monotonic()
-        pause = 1.0 if sys.stderr.isatty() else max(3.0, (now - started) / 2)
-        if now - said < pause or not progress.computed:
-            return
-        said = now
-        line = f"{progress.tasks - progress.left} of {progress.tasks} done"
-        if progress.failed:
-            line += f", {progress.failed} failed"
-        if progress.left:
-            left = progress.left * progress.seconds / progress.computed
-            line += f", {duration_text(left)} left"
-        say(line)
-
-    return report

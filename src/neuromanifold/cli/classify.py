@@ -5,9 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Json, read_weights
-from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cli.options import read_weights
+from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import classifying, sizes_of
 
 
@@ -17,19 +16,15 @@ def classify(
     tolerance: Annotated[
         float | None, Parameter(help="relative size of what counts as zero; default by dtype")
     ] = None,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Say whether weights of one lightning layer are critical, on the boundary, or singular.
 
     Example: neuromanifold classify layer.safetensors
     """
-    weights = read_weights(file, limits)
-    with limits.spend(classifying(sizes_of(weights.architecture)), "classifying"):
+    weights = read_weights(file, run)
+    with run.spend(classifying(sizes_of(weights.architecture)), "classifying"):
         from neuromanifold.geometry.classify import classify as place
 
         answer = place(weights, tolerance=tolerance)
-    if json:
-        print_json(answer.to_dict())
-    else:
-        print_lines(str(answer))
+    run.show(answer)

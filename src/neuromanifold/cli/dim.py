@@ -1,31 +1,18 @@
 """`neuromanifold dim`: how large the space of functions of a network is."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.architecture import Readout
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import (
-    DEFAULT_NETWORK,
-    Json,
-    NetworkOptions,
-    Prime,
-    Seed,
-    weights_given,
-)
-from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cli.output import print_answer
+from neuromanifold.cli.run import RUN, RunOptions
+from neuromanifold.cli.subject import SUBJECT, SubjectOptions
 from neuromanifold.cost import certifying, estimating, sizes_of
 
 
 def dim(
-    network: NetworkOptions = DEFAULT_NETWORK,
+    subject: SubjectOptions = SUBJECT,
     *,
-    readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits",
-    weights: Annotated[
-        Path | None, Parameter(help="a weights file: answer at these weights")
-    ] = None,
     certify: Annotated[
         bool, Parameter(negative="", help="prove bounds by ranks over a prime field")
     ] = False,
@@ -33,10 +20,7 @@ def dim(
         bool, Parameter(negative="", help="estimate by a rank in floating point")
     ] = False,
     inputs: Annotated[int | None, Parameter(help="use exactly so many inputs")] = None,
-    seed: Seed = 0,
-    prime: Prime = None,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """The dimension of the space of functions of a network, and how it is known.
 
@@ -47,46 +31,37 @@ def dim(
     """
     from neuromanifold.formula.formula import dimension_formula, no_formula
 
-    given = None if weights is None else weights_given(weights, network, limits)
-    architecture = network.architecture() if given is None else given.architecture
+    architecture, weights = subject.read(run)
+    readout, sizes = subject.ranks.readout, sizes_of(architecture)
     formula = dimension_formula(architecture, readout)
-    if given is not None:
+    if weights is not None:
         formula = no_formula("weights are given, and formulas are about generic ones")
     certificate = estimated = None
-    sizes = sizes_of(architecture)
     if certify:
-        with limits.spend(certifying(sizes, inputs), "certifying"):
-            from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+        with run.spend(certifying(sizes, inputs), "certifying"):
             from neuromanifold.certificates.exact import certify as prove
 
             certificate = prove(
-                architecture,
-                seed=seed,
-                prime=DEFAULT_PRIME if prime is None else prime,
-                weights=given,
-                readout=readout,
-                inputs=inputs,
+                architecture, weights=weights, inputs=inputs, **subject.ranks.chosen
             )
     if estimate:
-        with limits.spend(estimating(sizes, inputs), "estimating"):
+        with run.spend(estimating(sizes, inputs), "estimating"):
             from neuromanifold.certificates.numeric import estimate as measure
 
+            seed = subject.ranks.seed
             estimated = measure(
-                architecture, weights=given, seed=seed, inputs=inputs, readout=readout
+                architecture, weights=weights, seed=seed, inputs=inputs, readout=readout
             )
-    if json:
-        print_json(
-            {
-                "architecture": architecture.to_dict(),
-                "readout": readout,
-                "parameters": architecture.parameters,
-                "formula": formula.to_dict(),
-                "certificate": certificate and certificate.summary(),
-                "estimate": estimated and estimated.to_dict(),
-            }
-        )
-        return
-    print_lines(
+    print_answer(
+        run.json,
+        {
+            "architecture": architecture.to_dict(),
+            "readout": readout,
+            "parameters": architecture.parameters,
+            "formula": formula.to_dict(),
+            "certificate": certificate and certificate.summary(),
+            "estimate": estimated and estimated.to_dict(),
+        },
         f"network      {architecture}",
         f"parameters   {architecture.parameters}",
         f"formula      {formula}",

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.architecture import Readout
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions, Prime, Seed
-from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.options import DEFAULT_NETWORK, NetworkOptions
+from neuromanifold.cli.output import columns, print_answer
+from neuromanifold.cli.run import RUN, RunOptions
+from neuromanifold.cli.subject import RANKS, RankOptions
 from neuromanifold.cost import discovering, sizes_of
 
 
@@ -19,11 +19,8 @@ def discover(
     /,
     network: NetworkOptions = DEFAULT_NETWORK,
     *,
-    readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits",
-    seed: Seed = 0,
-    prime: Prime = None,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    ranks: RankOptions = RANKS,
+    run: RunOptions = RUN,
 ) -> None:
     """Find all symmetries that are affine in the weights, by linear algebra over a prime field.
 
@@ -42,18 +39,15 @@ def discover(
 
         subject = user_network(function)
         sizes = network_sizes(subject)
-    with limits.spend(discovering(sizes), "discovering"):
-        from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+    with run.spend(discovering(sizes), "discovering"):
         from neuromanifold.certificates.discover import discover as find
 
-        prime = DEFAULT_PRIME if prime is None else prime
-        found = find(subject, seed=seed, prime=prime, readout=readout)
-    if json:
-        print_json(found.to_dict())
-        return
+        found = find(subject, **ranks.chosen)
     rows = [("dimensions", "group", "moves")]
     rows += [(str(b.dimension), b.name, ", ".join(b.moves)) for b in found.blocks]
-    print_lines(
+    print_answer(
+        run.json,
+        found.to_dict(),
         f"{found.certificate.subject}: {found.explained} of the {found.kernel} dimensions of the "
         f"kernel are symmetries, {found.unexplained} unexplained.",
         *columns(rows),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.errors import ArgumentError
+from neuromanifold.cli.options import positive
 
 
 def explore(
@@ -38,9 +38,6 @@ def explore(
     """
     from neuromanifold.explorer.serve import serve
 
-    if not time_limit > 0:
-        raise ArgumentError(f"--time-limit must be positive; got {time_limit}")
-
     def announce(url: str) -> None:
         sys.stdout.write(f"The explorer is at {url}\nStop it with Ctrl-C.\n")
         sys.stdout.flush()
@@ -50,7 +47,7 @@ def explore(
         host=host,
         port=port,
         token=token,
-        time_limit=time_limit,
+        time_limit=positive("time-limit", time_limit),
         browser=browser,
         announce=announce,
     )

@@ -5,29 +5,31 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
+from neuromanifold.cli.limits import LimitOptions
 from neuromanifold.cli.options import (
     DEFAULT_NETWORK,
     Force,
-    Json,
     NetworkOptions,
     Seed,
+    positive,
     read_weights,
 )
-from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import Cost, certifying, counting, holding, sizes_of, transforming
-from neuromanifold.errors import ArgumentError
 
 if TYPE_CHECKING:
     from neuromanifold.networks.weights import Weights
+
+fiber = App(name="fiber", help="Compare and move weights that have the same function.")
 
 First = Annotated[Path, Parameter(help="a weights file")]
 Second = Annotated[Path, Parameter(help="another weights file")]
 Folder = Annotated[Path, Parameter(help="the folder for the weights files")]
 
 
+@fiber.command
 def same(
     first: First,
     second: Second,
@@ -36,8 +38,7 @@ def same(
         bool, Parameter(help="take the floats as the rationals they are", negative="")
     ] = False,
     seed: Seed = 0,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> int:
     """Say whether two weights files have the same function, and why or where not.
 
@@ -45,25 +46,22 @@ def same(
 
     Example: neuromanifold fiber same a.safetensors b.safetensors
     """
-    with _reading(limits, "comparing", first, second) as (one, other):
+    with _reading(run, "comparing", first, second) as (one, other):
         from neuromanifold.fibers.same import same_function
 
         comparison = same_function(one, other, seed=seed, exact=exact)
-    if json:
-        print_json(comparison.to_dict())
-    else:
-        print_lines(str(comparison))
+    run.show(comparison)
     return 1 if comparison.verdict == "different" else 0
 
 
+@fiber.command
 def transport(
     first: First,
     second: Second,
     *,
     out: Annotated[Path | None, Parameter(help="write the group element here")] = None,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> int:
     """Find the symmetry that carries one weights file to another.
 
@@ -75,19 +73,17 @@ def transport(
 
     if out is not None:
         check_writable(out, force=force)
-    with _reading(limits, "looking for a symmetry", first, second) as (one, other):
+    with _reading(run, "looking for a symmetry", first, second) as (one, other):
         from neuromanifold.fibers.transport.transport import transport as find
 
         found = find(one, other)
     if out is not None and found.found:
         found.element.save(out, force=force)
-    if json:
-        print_json({**found.to_dict(), "element": found.element.to_dict()})
-    else:
-        print_lines(str(found))
+    run.show(found, element=found.element.to_dict())
     return 0 if found.found else 1
 
 
+@fiber.command
 def canonical(
     file: First,
     *,
@@ -97,8 +93,7 @@ def canonical(
         Parameter(help="normal (one for each orbit) or balanced (Q Qᵀ = K Kᵀ, diagonal)"),
     ] = "normal",
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Write the normal form of weights, the same for all weights on one orbit.
 
@@ -107,7 +102,7 @@ def canonical(
     from neuromanifold.files import check_writable
 
     check_writable(out, force=force)
-    with _reading(limits, "normalising", file) as (weights,):
+    with _reading(run, "normalising", file) as (weights,):
         from neuromanifold.fibers.fingerprint import fingerprint
         from neuromanifold.fibers.normal_form.balanced import balanced
         from neuromanifold.fibers.normal_form.canonical import canonical_form
@@ -118,15 +113,12 @@ def canonical(
         if written:
             save_weights(found.weights if form == "normal" else balanced(weights), out, force=force)
         mark = fingerprint(weights)
-    if json:
-        file_written = str(out) if written else None
-        answer = {**found.to_dict(), "file": file_written, "form": form, "fingerprint": mark.hash}
-        print_json(answer)
-    else:
-        where = f"Written to {out} ({form} form)." if written else "Nothing was written."
-        print_lines(str(found), f"{mark} {where}")
+    where = f"Written to {out} ({form} form)." if written else "Nothing was written."
+    file_written = str(out) if written else None
+    run.show(found, f"{mark} {where}", file=file_written, form=form, fingerprint=mark.hash)
 
 
+@fiber.command
 def sample(
     file: First,
     *,
@@ -135,24 +127,21 @@ def sample(
     condition: Annotated[float, Parameter(help="largest condition of the group elements")] = 10.0,
     seed: Seed = 0,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Write random weights with the same function.
 
     Example: neuromanifold fiber sample a.safetensors --count 3 --out-dir points
     """
-    with _reading(limits, "sampling", file, points=_many("count", count)) as (weights,):
+    with _reading(run, "sampling", file, points=positive("count", count, 1)) as (weights,):
         from neuromanifold.fibers.sample import sample_fiber
 
         found = sample_fiber(weights, count, seed=seed, condition=condition)
         files = _save_all(found.points, out_dir, "point", force)
-    if json:
-        print_json({**found.to_dict(), "files": files})
-    else:
-        print_lines(str(found), *files)
+    run.show(found, *files, files=files)
 
 
+@fiber.command
 def walk(
     first: First,
     second: Second,
@@ -161,8 +150,7 @@ def walk(
     steps: Annotated[int, Parameter(help="steps of the path")] = 16,
     seed: Seed = 0,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> int:
     """Walk from one weights file to another along weights with the same function.
 
@@ -171,36 +159,35 @@ def walk(
     Example: neuromanifold fiber walk a.safetensors b.safetensors --out-dir path
     """
     files: list[str] = []
-    with _reading(limits, "walking", first, second, points=_many("steps", steps)) as (one, other):
+    with _reading(run, "walking", first, second, points=positive("steps", steps, 1)) as (
+        one,
+        other,
+    ):
         from neuromanifold.fibers.walk import walk as find
 
         path = find(one, other, steps=steps, seed=seed)
         if out_dir is not None:
             files = _save_all(path.points, out_dir, "step", force)
-    if json:
-        print_json({**path.to_dict(), "files": files})
-    else:
-        print_lines(str(path), *files)
+    run.show(path, *files, files=files)
     return 0 if path.points else 1
 
 
-def describe(file: First, *, limits: LimitOptions = DEFAULT_LIMITS, json: Json = False) -> None:
+@fiber.command
+def describe(file: First, *, run: RunOptions = RUN) -> None:
     """Describe all weights with the same function as a weights file.
 
     Example: neuromanifold fiber describe a.safetensors
     """
-    weights = read_weights(file, limits)
+    weights = read_weights(file, run)
     cost = 2 * certifying(sizes_of(weights.architecture))
-    with limits.spend(cost, "describing"):
+    with run.spend(cost, "describing"):
         from neuromanifold.fibers.describe import describe_fiber
 
         description = describe_fiber(weights)
-    if json:
-        print_json(description.to_dict())
-    else:
-        print_lines(str(description))
+    run.show(description)
 
 
+@fiber.command
 def count(
     network: NetworkOptions = DEFAULT_NETWORK,
     *,
@@ -208,22 +195,18 @@ def count(
         int, Parameter(help="how many monomials are eliminated together at most")
     ] = 4000,
     seed: Seed = 0,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Count the weights modulo symmetries that have the function of generic weights.
 
     Example: neuromanifold fiber count --widths 2,2,1 --ranks 1,1 --tokens 2
     """
     architecture = network.architecture()
-    with limits.spend(counting(_many("monomials", monomials)), "counting"):
+    with run.spend(counting(positive("monomials", monomials, 1)), "counting"):
         from neuromanifold.fibers.count import count_fiber
 
         found = count_fiber(architecture, seed=seed, monomials=monomials)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_lines(str(found))
+    run.show(found)
 
 
 @contextmanager
@@ -242,22 +225,12 @@ def _reading(
         yield read
 
 
-def _many(option: str, number: int) -> int:
-    if number < 1:
-        raise ArgumentError(f"--{option} must be at least 1; got {number}")
-    return number
-
-
 def _save_all(points: "Sequence[Weights]", folder: Path, name: str, force: bool) -> list[str]:
     """Write the points as numbered weights files; all names are checked before the first."""
-    from neuromanifold.errors import FileFormatError
-    from neuromanifold.files import check_writable
+    from neuromanifold.files import check_writable, make_folder
     from neuromanifold.networks.files import save_weights
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(f"the folder {folder} cannot be made: {error.strerror}") from None
+    make_folder(folder)
     files = [folder / f"{name}-{number:03d}.safetensors" for number in range(len(points))]
     for file in files:
         check_writable(file, force=force)

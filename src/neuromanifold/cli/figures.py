@@ -26,10 +26,6 @@ def check_figure(path: Path | None, *, force: bool) -> None:
 
 def write_figure(figure: "Figure", path: Path, *, force: bool) -> None:
     """Write the figure in the format of the file's name."""
-    import io
+    from neuromanifold.style import save_figure
 
-    from neuromanifold.files import write_file
-
-    content = io.BytesIO()
-    figure.savefig(content, format=path.suffix.lstrip(".").lower())
-    write_file(path, content.getvalue(), force=force)
+    save_figure(figure, path, force=force)

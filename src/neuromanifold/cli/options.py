@@ -1,21 +1,24 @@
 """The options that describe a network, shared by all commands that take one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
 from neuromanifold.architecture import Architecture, Attention, Mask, Skip
 from neuromanifold.cli.limits import LimitOptions
 from neuromanifold.cost import Cost
-from neuromanifold.errors import ArchitectureError
+from neuromanifold.errors import ArchitectureError, ArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from neuromanifold.networks.weights import Weights
 
+T = TypeVar("T")
+Number = TypeVar("Number", int, float)
 Seed = Annotated[int, Parameter(help="seed of everything that is drawn")]
 Prime = Annotated[int | None, Parameter(help="the prime, 2^20 < p < 2^23; default the largest")]
 Force = Annotated[bool, Parameter(negative="", help="replace an existing file")]
@@ -61,15 +64,17 @@ class NetworkOptions:
     def architecture(self) -> Architecture:
         """The network these options describe."""
         return Architecture(
-            widths=_numbers("widths", _needed("widths", self.widths)),
-            ranks=_numbers("ranks", _needed("ranks", self.ranks)),
-            tokens=_number("tokens", _needed("tokens", self.tokens)),
+            widths=_read("widths", _needed("widths", self.widths), _sizes),
+            ranks=_read("ranks", _needed("ranks", self.ranks), _sizes),
+            tokens=_read("tokens", _needed("tokens", self.tokens), int),
             attention=self.attention,
-            heads=_number("heads", self.heads),
-            value_ranks=_numbers("value-ranks", self.value_ranks) if self.value_ranks else None,
+            heads=_read("heads", self.heads, int),
+            value_ranks=_read("value-ranks", self.value_ranks, _sizes)
+            if self.value_ranks
+            else None,
             skip=self.skip,
             mask=self.mask,
-            temperature=_real("temperature", self.temperature),
+            temperature=_read("temperature", self.temperature, float),
         )
 
 
@@ -94,6 +99,14 @@ def read_weights(file: Path, limits: LimitOptions) -> "Weights":
     return load_weights(file)
 
 
+def positive(option: str, number: Number, least: float = 0) -> Number:
+    """A number above zero, or at least the one wanted."""
+    if not (number >= least if least else number > 0):
+        wanted = f"at least {least}" if least else "positive"
+        raise ArgumentError(f"--{option} must be {wanted}; got {number}")
+    return number
+
+
 def _needed(option: str, value: str | None) -> str:
     if value is None:
         raise ArchitectureError(
@@ -103,24 +116,19 @@ def _needed(option: str, value: str | None) -> str:
     return value
 
 
-def _number(option: str, text: str) -> int:
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+_WANTED: dict[Callable[[str], Any], str] = {
+    int: "a whole number",
+    float: "a number",
+    _sizes: "whole numbers with commas between them, like 4,2,3",
+}
+
+
+def _read(option: str, text: str, reader: Callable[[str], T]) -> T:
     try:
-        return int(text)
+        return reader(text)
     except ValueError:
-        raise ArchitectureError(f"--{option} must be a whole number; got {text!r}") from None
-
-
-def _numbers(option: str, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ArchitectureError(
-            f"--{option} must be whole numbers with commas between them, like 4,2,3; got {text!r}"
-        ) from None
-
-
-def _real(option: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ArchitectureError(f"--{option} must be a number; got {text!r}") from None
+        raise ArchitectureError(f"--{option} must be {_WANTED[reader]}; got {text!r}") from None

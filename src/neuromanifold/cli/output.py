@@ -2,23 +2,24 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
+from collections.abc import Callable, Sequence
+
+from neuromanifold.files import plain
 
 
 def print_json(answer: object) -> None:
     """Print an answer as JSON, in which a number that is not finite is null."""
-    text = json.dumps(_finite(answer), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(answer), indent=2, ensure_ascii=False, allow_nan=False)
     # What is not printable stands inside a string, where JSON has an escape for it.
     sys.stdout.write(_escaped(text, lambda c: json.dumps(c)[1:-1]) + "\n")
 
 
-def _finite(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+def print_answer(json_wanted: bool, answer: object, *lines: str) -> None:
+    """Print an answer: as JSON if that is wanted, else as lines of text."""
+    if json_wanted:
+        print_json(answer)
+    else:
+        print_lines(*lines)
 
 
 def print_lines(*lines: str) -> None:

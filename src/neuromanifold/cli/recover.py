@@ -5,9 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Force, Json, Seed, read_weights
+from neuromanifold.cli.options import Force, Seed, read_weights
 from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import recovering, sizes_of
 
 
@@ -21,8 +21,7 @@ def recover(
     ] = None,
     seed: Seed = 0,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> int:
     """Recover weights from the function of a weights file alone, and compare them with the file.
 
@@ -35,8 +34,8 @@ def recover(
 
     if out is not None:
         check_writable(out, force=force)
-    truth = read_weights(file, limits)
-    with limits.spend(recovering(sizes_of(truth.architecture)), "recovering"):
+    truth = read_weights(file, run)
+    with run.spend(recovering(sizes_of(truth.architecture)), "recovering"):
         from neuromanifold.fibers.same import same_function
         from neuromanifold.networks.files import save_weights
         from neuromanifold.recovery.oracle import oracle_of
@@ -53,7 +52,7 @@ def recover(
         comparison = None if found.weights is None else same_function(truth, found.weights)
     if out is not None and found.weights is not None:
         save_weights(found.weights, out, force=force)
-    if json:
+    if run.json:
         print_json(
             {
                 "verdict": found.verdict,

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions
-from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.output import columns, print_answer
 
 
 def redundancy(network: NetworkOptions = DEFAULT_NETWORK, *, json: Json = False) -> None:
@@ -14,18 +14,18 @@ def redundancy(network: NetworkOptions = DEFAULT_NETWORK, *, json: Json = False)
     from neuromanifold.formula.redundancy import redundancy as count
 
     answer = count(network.architecture())
-    if json:
-        print_json(
-            {
-                "architecture": answer.architecture.to_dict(),
-                "parameters": answer.parameters,
-                "dimension": answer.formula.dimension,
-                "status": answer.formula.status,
-                "statement": answer.formula.statement,
-                "ratio": answer.ratio,
-                "shares": [asdict(share) for share in answer.shares],
-            }
-        )
-        return
     rows = [(str(share.dimension), share.name, share.meaning) for share in answer.shares]
-    print_lines(str(answer), *(columns(rows) if rows else []))
+    print_answer(
+        json,
+        {
+            "architecture": answer.architecture.to_dict(),
+            "parameters": answer.parameters,
+            "dimension": answer.formula.dimension,
+            "status": answer.formula.status,
+            "statement": answer.formula.statement,
+            "ratio": answer.ratio,
+            "shares": [asdict(share) for share in answer.shares],
+        },
+        str(answer),
+        *(columns(rows) if rows else []),
+    )

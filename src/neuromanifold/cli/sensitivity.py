@@ -5,9 +5,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from neuromanifold.cli.figures import FigureFile, check_figure, write_figure
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import DEFAULT_NETWORK, Force, Json, NetworkOptions, Seed
-from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cli.options import DEFAULT_NETWORK, Force, NetworkOptions, Seed
+from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import sensing, sizes_of
 
 
@@ -19,8 +18,7 @@ def sensitivity(
     figure: FigureFile = None,
     seed: Seed = 0,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Say how strongly the function sees each tensor, on tokens that are close to each other.
 
@@ -29,7 +27,7 @@ def sensitivity(
     architecture = network.architecture()
     check_figure(figure, force=force)
     cost = sensing(sizes_of(architecture), max(inputs, 1))
-    with limits.spend(cost, "computing singular values"):
+    with run.spend(cost, "computing singular values"):
         from neuromanifold.certificates.sensitivity import sensitivity as compute
 
         answer = compute(architecture, spread=spread, inputs=inputs, seed=seed)
@@ -38,7 +36,4 @@ def sensitivity(
         from neuromanifold.style import figure_of
 
         write_figure(figure_of(plot_sensitivity(answer)), figure, force=force)
-    if json:
-        print_json(answer.to_dict())
-    else:
-        print_lines(*str(answer).split("\n"))
+    run.show(answer)

@@ -21,22 +21,7 @@ def statements(
 
     chosen = list(STATEMENTS) if id is None else [get(id)]
     if json:
-        print_json(
-            [
-                {
-                    "id": statement.id,
-                    "title": statement.title,
-                    "kind": statement.kind,
-                    "status": statement.status,
-                    "source": statement.source,
-                    "claim": statement.claim,
-                    "correction": statement.correction,
-                    "prior": statement.prior,
-                    "hypotheses": [hypothesis.text for hypothesis in statement.hypotheses],
-                }
-                for statement in chosen
-            ]
-        )
+        print_json([statement.to_dict() for statement in chosen])
     elif id is None:
         print_lines(*columns([(s.id, s.kind, s.status, s.title) for s in chosen]))
     else:

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Json, Prime, read_weights
-from neuromanifold.cli.output import print_json, print_lines
+from neuromanifold.cli.options import Prime, read_weights
+from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import sizes_of, verifying
 from neuromanifold.errors import ArgumentError
 
@@ -22,8 +21,7 @@ def verify(
     function: Annotated[
         str | None, Parameter(help="module.py:function, for a certificate of a function")
     ] = None,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> int:
     """Recompute a certificate from its seed, with python-flint and plain integers.
 
@@ -35,30 +33,24 @@ def verify(
     from neuromanifold.certificates.certificate import load_certificate
 
     certificate = load_certificate(file)
+    network = given = None
     if function is not None:
         from neuromanifold.symmetry.user_function import network_and_weights, network_sizes
 
-        mine, values = network_and_weights(function)
-        with limits.spend(verifying(network_sizes(mine), certificate.inputs), "verifying"):
-            from neuromanifold.certificates.verify import verify as recompute
-
-            at = None if certificate.weights is None else values
-            verification = recompute(certificate, mine, prime=prime, weights=at)
+        network, values = network_and_weights(function)
+        given = None if certificate.weights is None else values
+        sizes = network_sizes(network)
+    elif certificate.architecture is not None:
+        given = None if weights is None else read_weights(weights, run)
+        sizes = sizes_of(certificate.architecture)
     else:
-        given = None if weights is None else read_weights(weights, limits)
-        if certificate.architecture is None:
-            raise ArgumentError(
-                f"the certificate is about the function {certificate.subject}; "
-                "name it with --function module.py:function"
-            )
-        with limits.spend(
-            verifying(sizes_of(certificate.architecture), certificate.inputs), "verifying"
-        ):
-            from neuromanifold.certificates.verify import verify as recompute
+        raise ArgumentError(
+            f"the certificate is about the function {certificate.subject}; "
+            "name it with --function module.py:function"
+        )
+    with run.spend(verifying(sizes, certificate.inputs), "verifying"):
+        from neuromanifold.certificates.verify import verify as recompute
 
-            verification = recompute(certificate, prime=prime, weights=given)
-    if json:
-        print_json(verification.to_dict())
-    else:
-        print_lines(str(verification))
+        verification = recompute(certificate, network, prime=prime, weights=given)
+    run.show(verification)
     return 0 if verification.agrees else 1

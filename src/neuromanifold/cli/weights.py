@@ -3,21 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import (
-    DEFAULT_NETWORK,
-    Force,
-    Json,
-    NetworkOptions,
-    Seed,
-    read_weights,
-)
-from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.options import DEFAULT_NETWORK, Force, NetworkOptions, Seed, read_weights
+from neuromanifold.cli.output import columns, print_answer
+from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import holding, sizes_of, transforming
 
+weights = App(name="weights", help="Make and look at weights files.")
 
+
+@weights.command
 def init(
     network: NetworkOptions = DEFAULT_NETWORK,
     *,
@@ -27,8 +23,7 @@ def init(
         bool, Parameter(negative="", help="every matrix of condition number 2, not normal")
     ] = False,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Draw random weights of a network and save them.
 
@@ -39,23 +34,24 @@ def init(
     check_writable(out, force=force)
     architecture = network.architecture()
     sizes = sizes_of(architecture)
-    with limits.spend(transforming(sizes) if conditioned else holding(sizes), "drawing weights"):
+    with run.spend(transforming(sizes) if conditioned else holding(sizes), "drawing weights"):
         from neuromanifold.networks.files import save_weights
         from neuromanifold.networks.weights import conditioned_weights, random_weights
 
-        weights = (conditioned_weights if conditioned else random_weights)(architecture, seed)
-        save_weights(weights, out, force=force)
-    if json:
-        print_json({"file": str(out), "architecture": architecture.to_dict(), "seed": seed})
-    else:
-        print_lines(f"{out}: {architecture.parameters} parameters of {architecture}, seed {seed}")
+        draw = conditioned_weights if conditioned else random_weights
+        save_weights(draw(architecture, seed), out, force=force)
+    print_answer(
+        run.json,
+        {"file": str(out), "architecture": architecture.to_dict(), "seed": seed},
+        f"{out}: {architecture.parameters} parameters of {architecture}, seed {seed}",
+    )
 
 
+@weights.command
 def show(
     file: Annotated[Path, Parameter(help="a weights file")],
     *,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Show what a weights file holds: its network, and each tensor with its singular values.
 
@@ -63,9 +59,9 @@ def show(
     """
     import numpy as np
 
-    weights = read_weights(file, limits)
-    architecture = weights.architecture
-    with limits.spend(transforming(sizes_of(architecture)), "computing singular values"):
+    read = read_weights(file, run)
+    architecture = read.architecture
+    with run.spend(transforming(sizes_of(architecture)), "computing singular values"):
         tensors = [
             {
                 "name": name,
@@ -74,22 +70,19 @@ def show(
                 "norm": float(np.linalg.norm(tensor)),
                 "singular_values": np.linalg.svd(np.asarray(tensor), compute_uv=False).tolist(),
             }
-            for name, tensor in weights.named_tensors()
+            for name, tensor in read.named_tensors()
         ]
-    if json:
-        print_json(
-            {
-                "file": str(file),
-                "architecture": architecture.to_dict(),
-                "parameters": architecture.parameters,
-                "tensors": tensors,
-            }
-        )
-        return
+    answer = {
+        "file": str(file),
+        "architecture": architecture.to_dict(),
+        "parameters": architecture.parameters,
+        "tensors": tensors,
+    }
     rows = [("tensor", "shape", "dtype", "norm", "singular values, largest and smallest")]
     for tensor in tensors:
         values = np.ravel(tensor["singular_values"])
         shape = "×".join(map(str, tensor["shape"]))
         extremes = f"{values.max():.3g} … {values.min():.3g}"
         rows.append((tensor["name"], shape, tensor["dtype"], f"{tensor['norm']:.4g}", extremes))
-    print_lines(f"{file}: {architecture}, {architecture.parameters} parameters", *columns(rows))
+    title = f"{file}: {architecture}, {architecture.parameters} parameters"
+    print_answer(run.json, answer, title, *columns(rows))

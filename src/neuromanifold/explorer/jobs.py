@@ -6,20 +6,18 @@ nothing else stops a matrix product; the next job starts a new one.
 """
 
 import itertools
-import multiprocessing
 import queue
 import secrets
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import Any, Literal
 
 from neuromanifold.errors import ArgumentError, NeuromanifoldError
+from neuromanifold.processes import PipedProcess
 
 State = Literal["waiting", "running", "done", "refused", "failed", "cancelled"]
 Report = Callable[[str], None]
@@ -79,8 +77,7 @@ class Lane:
         self._runner = runner
         self._time_limit = time_limit
         self._queue: queue.Queue[Job | None] = queue.Queue()
-        self._process: BaseProcess | None = None
-        self._connection: Connection | None = None
+        self._process: PipedProcess | None = None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -127,24 +124,14 @@ class Lane:
         self._stop()  # cancelled, too long, or dead
 
     def _worker(self) -> Connection:
-        if self._process is None or not self._process.is_alive() or self._connection is None:
-            context = multiprocessing.get_context("spawn")
-            self._connection, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(theirs, self._runner), daemon=True)
-            process.start()
-            theirs.close()
-            self._process = process
-        return self._connection
+        if self._process is None or not self._process.is_alive:
+            self._process = PipedProcess(_work, self._runner)
+        return self._process.pipe
 
     def _stop(self) -> None:
         process, self._process = self._process, None
-        connection, self._connection = self._connection, None
         if process is not None:
-            process.kill()
-            process.join(5)
-        if connection is not None:
-            with suppress(OSError):
-                connection.close()
+            process.stop()
 
 
 class Jobs:
@@ -186,9 +173,6 @@ class Jobs:
 
 def _work(connection: Connection, runner: Runner) -> None:
     """The worker: one task after another, until the other end is closed."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends us
     while True:
         try:
             task, arguments = connection.recv()

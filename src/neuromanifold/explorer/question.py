@@ -1,15 +1,11 @@
 """Reading what the page asks: each field checked, each mistake one sentence."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neuromanifold.architecture import READOUTS, Architecture, Readout
 from neuromanifold.cost import Cost, Limits, TooLargeError, free_memory
 from neuromanifold.errors import ArgumentError
-
-LARGEST_EXACT = 2**53
-"""Whole numbers above this are no numbers of JavaScript: they travel as text."""
 
 
 def architecture_of(question: Mapping[str, Any]) -> Architecture:
@@ -74,20 +70,3 @@ def afford(question: Mapping[str, Any], cost: Cost, doing: str) -> None:
             f"{doing} would take {cost}, more than is started from this page: give smaller sizes, "
             "use the command, or start the explorer with a longer --time-limit"
         ) from None
-
-
-def answer(value: Any) -> Any:
-    """The value as JSON for a page: no NaN, no infinity, no whole number that would be rounded."""
-    if isinstance(value, Mapping):
-        return {str(key): answer(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [answer(part) for part in value]
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) <= LARGEST_EXACT else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if hasattr(value, "tolist"):
-        return answer(value.tolist())
-    return str(value)

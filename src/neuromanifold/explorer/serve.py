@@ -27,16 +27,20 @@ class Address:
     token: str
 
     @property
+    def _bracketed(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
     def url(self) -> str:
         """What to open; the view comes after a `#`."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}/?token={self.token}"
+        return f"http://{self._bracketed}:{self.port}/?token={self.token}"
 
     @property
     def rules(self) -> Rules:
         """The explorer's own names: the address itself and, on this machine, `localhost`."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        names = {host} | ({"localhost", "127.0.0.1"} if self.host == "127.0.0.1" else set())
+        names = {self._bracketed} | (
+            {"localhost", "127.0.0.1"} if self.host == "127.0.0.1" else set()
+        )
         return Rules(frozenset(f"{name}:{self.port}" for name in names), self.token)
 
 

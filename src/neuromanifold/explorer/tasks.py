@@ -1,12 +1,13 @@
 """The work that the page can ask for, by name: where it is, and whether it takes long."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from neuromanifold.errors import ArgumentError, NeuromanifoldError
 from neuromanifold.explorer.jobs import Report
+from neuromanifold.files import LARGEST_EXACT, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +61,22 @@ def task_named(name: object) -> Task:
 
 
 def run(name: str, asked: dict[str, Any], report: Report) -> Any:
-    """Do a task; this is what the workers run. Errors name files as the page knows them."""
+    """Do a task; this is what the workers run. Files are named as the page knows them."""
+    files = list((asked.get("files") or {}).values())
     try:
-        return task_named(name).load()(asked, report)
+        answer = plain(task_named(name).load()(asked, report), largest=LARGEST_EXACT)
     except NeuromanifoldError as error:
-        sentence = str(error)
-        for file in (asked.get("files") or {}).values():
-            sentence = sentence.replace(file["path"], file["name"])
-        raise NeuromanifoldError(sentence) from error
+        raise NeuromanifoldError(_named(str(error), files)) from error
+    return _named(answer, files) if files else answer
+
+
+def _named(value: Any, files: Iterable[Mapping[str, str]]) -> Any:
+    """A value in whose texts files have their names in place of their paths."""
+    if isinstance(value, dict):
+        return {key: _named(part, files) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_named(part, files) for part in value]
+    if isinstance(value, str):
+        for file in files:
+            value = value.replace(file["path"], file["name"])
+    return value

@@ -6,11 +6,12 @@ callers fill. Code, tests and documentation cite statements by id.
 """
 
 from neuromanifold.statements.facts import Facts
-from neuromanifold.statements.registry import STATEMENTS, applies, get, unmet
+from neuromanifold.statements.registry import GROUPS, STATEMENTS, applies, get, unmet
 from neuromanifold.statements.statement import Hypothesis, Kind, Statement, Status
 
 __all__ = [
     "Facts",
+    "GROUPS",
     "Hypothesis",
     "Kind",
     "STATEMENTS",

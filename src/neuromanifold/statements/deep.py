@@ -17,7 +17,7 @@ from neuromanifold.statements.hypotheses import (
     WIDE_BOTTLENECK,
     tokens_at_least,
 )
-from neuromanifold.statements.statement import Statement
+from neuromanifold.statements.statement import numbered
 
 _PLAIN = (ONE_HEAD, NO_SKIP, NO_MASK)
 _BOTTLENECK_LIGHTNING = (
@@ -40,93 +40,67 @@ _BOTTLENECK_SOFTMAX = (
 )
 
 STATEMENTS = (
-    Statement(
+    numbered(
         id="eq-8",
         title="virtual weights",
         claim="With L_i = V_i ⋯ V_1 the network depends on its weights only through L = L_l and "
         "the forms M_i = L_{i-1}ᵀ A_i L_{i-1}, M_1 = A_1.",
-        kind="equation",
-        status="theorem",
-        source="Equation 8",
         hypotheses=(ONE_HEAD, NO_SKIP),
     ),
-    Statement(
+    numbered(
         id="eq-9",
         title="inter-layer symmetry",
         claim="V_i' = C_i V_i C_{i-1}^{-1} and A_{i+1}' = C_i^{-T} A_{i+1} C_i^{-1}, with C_0 = "
         "C_l = 1 and invertible C_i between, leave the virtual weights and so the function "
         "unchanged.",
-        kind="equation",
-        status="theorem",
-        source="Equation 9",
     ),
-    Statement(
+    numbered(
         id="lemma-3.5",
         title="weights with the same virtual weights",
         claim="With a bottleneck δ and L of rank δ, weights with equal virtual weights are "
         "related by exactly one inter-layer symmetry.",
-        kind="lemma",
-        status="theorem",
-        source="Lemma 3.5",
         hypotheses=(*_PLAIN, BOTTLENECK, LINEAR_OF_FULL_RANK),
     ),
-    Statement(
+    numbered(
         id="lemma-3.6",
         title="the network from its virtual weights",
         claim="A lightning network without mask is L X times a product of t × t matrices made of "
         "Xᵀ M_i X by a recursion.",
-        kind="lemma",
-        status="theorem",
-        source="Lemma 3.6",
         hypotheses=(LIGHTNING, *_PLAIN),
     ),
-    Statement(
+    numbered(
         id="eq-10",
         title="the recursion",
         claim="D_0 = 1 and D_i = D_{i-1} Xᵀ M_i X D_{i-1} Xᵀ M_iᵀ X D_{i-1}.",
-        kind="equation",
         status="none",
-        source="Equation 10",
         hypotheses=(LIGHTNING, *_PLAIN),
     ),
-    Statement(
+    numbered(
         id="eq-11",
         title="the network as a product",
         claim="φ(X) = L X ∏_{i=1..l} (D_{l-i} Xᵀ M_{l-i+1} X).",
-        kind="equation",
-        status="theorem",
-        source="Equation 11",
         hypotheses=(LIGHTNING, *_PLAIN),
     ),
-    Statement(
+    numbered(
         id="eq-12",
         title="the unrolled network",
         claim="Token k of the output is a sum over chains of (3^l − 1)/2 tokens of products of the "
         "forms M_i and M_iᵀ between neighbours; which form stands at place j is read off the first "
         "non-zero base-3 digit of j, from the right.",
-        kind="equation",
-        status="theorem",
-        source="Equation 12",
         hypotheses=(LIGHTNING, *_PLAIN),
     ),
-    Statement(
+    numbered(
         id="eq-13",
         title="rescaling of virtual weights",
         claim="M_i' = λ_i M_i and L' = ρ L keep a non-zero function if and only if "
         "∏_i λ_i^(3^(l−i)) = 1/ρ.",
-        kind="equation",
-        status="theorem",
-        source="Equation 13",
         hypotheses=(LIGHTNING, ONE_HEAD, NO_SKIP),
     ),
-    Statement(
+    numbered(
         id="thm-3.7",
         title="fibers of deep lightning networks",
         claim="In the coordinates (M, L) the fiber of a deep lightning network consists of the "
         "rescalings.",
-        kind="theorem",
-        status="theorem",
-        source="Theorem 3.7",
         correction="The hypothesis L ≠ 0 is needed and not printed.",
         hypotheses=(
             LIGHTNING,
@@ -137,80 +111,56 @@ STATEMENTS = (
             LINEAR_NOT_ZERO,
         ),
     ),
-    Statement(
+    numbered(
         id="cor-3.8",
         title="dimension of a lightning bottleneck",
         claim="With a bottleneck δ ≥ 2 and ranks at least 2, the dimension of a deep lightning "
         "network is that of its virtual weights less the l rescalings.",
-        kind="corollary",
-        status="theorem",
-        source="Corollary 3.8",
         hypotheses=_BOTTLENECK_LIGHTNING,
     ),
-    Statement(
+    numbered(
         id="eq-14",
         title="dimension of a lightning bottleneck",
         claim="dim = 2α_1 d_0 − α_1² + δ(d_0 + d_l) − δ² − l + Σ_{1<i≤l} (2α_i δ − α_i²) with "
         "α_i = min(a_i, d_{i-1}).",
-        kind="equation",
-        status="theorem",
-        source="Equation 14",
         hypotheses=_BOTTLENECK_LIGHTNING,
     ),
-    Statement(
+    numbered(
         id="conj-3.10",
         title="fibers of deep normalised networks",
         claim="In the coordinates (M, L) the generic fibers of a deep softmax network are points, "
         "so with a bottleneck the dimension is that of its virtual weights.",
-        kind="conjecture",
-        status="theorem",
-        source="Conjecture 3.10",
         hypotheses=_BOTTLENECK_SOFTMAX,
         prior="Conjectured in the paper; Konda (2026) proves the generic fibers for all "
         "real-analytic injective normalisers; here it is part of softmax-fibers.",
     ),
-    Statement(
+    numbered(
         id="eq-16",
         title="dimension of a softmax bottleneck",
         claim="The dimension of a softmax bottleneck is that of the lightning bottleneck plus l.",
-        kind="equation",
-        status="theorem",
-        source="Equation 16",
         hypotheses=_BOTTLENECK_SOFTMAX,
     ),
-    Statement(
+    numbered(
         id="fig-1",
         title="a slice of the neuromanifold",
         claim="In a three-dimensional slice, one layer with d = a = 2, d' = 1 and two tokens "
         "(dimension 5) is a surface with a singular line, part of which lies in the Zariski "
         "closure only.",
-        kind="figure",
-        status="none",
-        source="Figure 1",
     ),
-    Statement(
+    numbered(
         id="fig-2",
         title="the unrolled network as a tree",
         claim="A drawing of the order of the forms in the unrolled network.",
-        kind="figure",
-        status="none",
-        source="Figure 2",
     ),
-    Statement(
+    numbered(
         id="fig-3",
         title="estimated and expected dimensions",
         claim="For two softmax layers with a = 2, three tokens and widths δ = 3, …, 10 the rank "
         "of the Jacobian equals the expected dimension.",
-        kind="figure",
-        status="none",
-        source="Figure 3",
     ),
-    Statement(
+    numbered(
         id="fig-4",
         title="the reflection behind the cancellation",
         claim="A drawing of the reflection of chains of tokens that makes two monomials cancel.",
-        kind="figure",
-        status="none",
-        source="Figure 4",
     ),
 )

@@ -1,6 +1,6 @@
 """`Facts`: what is known about a network when one asks whether a statement applies to it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import accumulate
 
 from neuromanifold.architecture import Architecture
@@ -46,16 +46,10 @@ class Facts:
     @classmethod
     def of(cls, architecture: Architecture) -> "Facts":
         """What the architecture alone says, that is, the facts of its generic weights."""
-        return cls(
-            widths=architecture.widths,
-            ranks=architecture.ranks,
-            tokens=architecture.tokens,
-            attention=architecture.attention,
-            heads=architecture.heads,
-            value_ranks=architecture.value_ranks,
-            skip=architecture.skip,
-            mask=architecture.mask,
-        )
+        known = {field.name for field in fields(cls)} & {
+            field.name for field in fields(architecture)
+        }
+        return cls(**{name: getattr(architecture, name) for name in known})
 
     @property
     def depth(self) -> int:

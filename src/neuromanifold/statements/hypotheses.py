@@ -1,5 +1,7 @@
 """The hypotheses that statements share, each with the text of how it is unmet."""
 
+from collections.abc import Sequence
+
 from neuromanifold.statements.facts import Facts
 from neuromanifold.statements.statement import Hypothesis
 
@@ -14,6 +16,15 @@ def tokens_at_least(least: int) -> Hypothesis:
 
 def _fails(unmet: bool, text: str) -> tuple[str, ...]:
     return (text,) if unmet else ()
+
+
+def _below(least: int, name: str, sizes: Sequence[int], first: int = 0) -> tuple[str, ...]:
+    """The sizes, counted from `first`, that are smaller; `name` has a place for the number."""
+    return tuple(
+        f"{name.format(i)} = {size} < {least}"
+        for i, size in enumerate(sizes, start=first)
+        if size < least
+    )
 
 
 def _word(field: str, wanted: str) -> Hypothesis:
@@ -75,16 +86,11 @@ BOTTLENECK = Hypothesis(
 
 WIDE_BOTTLENECK = Hypothesis(
     "interior widths at least 2",
-    lambda facts: tuple(
-        f"widths[{i}] = {d} < 2"
-        for i, d in enumerate(facts.widths)
-        if 0 < i < facts.depth and d < 2
-    ),
+    lambda facts: _below(2, "widths[{}]", facts.widths[1 : facts.depth], first=1),
 )
 
 RANKS_AT_LEAST_TWO = Hypothesis(
-    "query/key ranks at least 2",
-    lambda facts: tuple(f"ranks[{i}] = {a} < 2" for i, a in enumerate(facts.ranks) if a < 2),
+    "query/key ranks at least 2", lambda facts: _below(2, "ranks[{}]", facts.ranks)
 )
 
 
@@ -117,21 +123,14 @@ NOT_TOO_SMALL = Hypothesis(
 
 def _forms_of_rank_two(facts: Facts) -> tuple[str, ...]:
     if facts.form_ranks is not None:
-        return tuple(
-            f"rank M_{i} = {rank} < 2"
-            for i, rank in enumerate(facts.form_ranks, start=1)
-            if rank < 2
-        )
+        return _below(2, "rank M_{}", facts.form_ranks, first=1)
     # At generic weights rank M_i = min(a_i, d_0, …, d_{i-1}, v_1, …, v_{i-1}): name the ones.
     last = max((i for i, rank in enumerate(facts.generic_form_ranks) if rank < 2), default=-1)
-    ranks = [f"ranks[{i}] = 1 < 2" for i, a in enumerate(facts.ranks) if a < 2]
-    widths = [f"widths[{i}] = 1 < 2" for i, d in enumerate(facts.widths[: last + 1]) if d < 2]
-    values = [
-        f"value_ranks[{i}] = 1 < 2"
-        for i, v in enumerate((facts.value_ranks or ())[: max(last, 0)])
-        if v < 2
-    ]
-    return (*ranks, *widths, *values)
+    return (
+        *_below(2, "ranks[{}]", facts.ranks),
+        *_below(2, "widths[{}]", facts.widths[: last + 1]),
+        *_below(2, "value_ranks[{}]", (facts.value_ranks or ())[: max(last, 0)]),
+    )
 
 
 FORMS_OF_RANK_TWO = Hypothesis("every M_i of rank at least 2", _forms_of_rank_two)
@@ -171,18 +170,14 @@ def _attention_of_full_rank(facts: Facts) -> tuple[str, ...]:
 ATTENTION_OF_FULL_RANK = Hypothesis("every A_i of rank a_i", _attention_of_full_rank)
 
 
-def _value_map_not_zero(facts: Facts) -> tuple[str, ...]:
-    return tuple(
-        f"rank V_{i} = 0 < 1"
-        for i, rank in enumerate(facts.value_map_ranks or (), start=1)
-        if rank == 0
-    )
-
-
-VALUE_MAP_NOT_ZERO = Hypothesis("V not zero", _value_map_not_zero)
+VALUE_MAP_NOT_ZERO = Hypothesis(
+    "V not zero", lambda facts: _below(1, "rank V_{}", facts.value_map_ranks or (), first=1)
+)
 
 
 def _no_widening(facts: Facts) -> tuple[str, ...]:
+    if facts.attention == "softmax" and facts.tokens >= 3:
+        return ()
     c = facts.seen_widths
     return tuple(
         f"widths[{i}] = {facts.widths[i]} > {c[i - 1]}, wider than the layer before it, inside a "
@@ -192,21 +187,14 @@ def _no_widening(facts: Facts) -> tuple[str, ...]:
     )
 
 
-def _no_widening_or_three_tokens(facts: Facts) -> tuple[str, ...]:
-    if facts.attention == "softmax" and facts.tokens >= 3:
-        return ()
-    return _no_widening(facts)
-
-
 NO_WIDENING = Hypothesis(
     "no interior layer wider than the one before it, as far as its width counts; or softmax and at "
     "least 3 tokens",
-    _no_widening_or_three_tokens,
+    _no_widening,
 )
 
 ALL_WIDTHS_TWO = Hypothesis(
-    "input and interior widths at least 2",
-    lambda facts: tuple(f"widths[{i}] = {d} < 2" for i, d in enumerate(facts.widths[:-1]) if d < 2),
+    "input and interior widths at least 2", lambda facts: _below(2, "widths[{}]", facts.widths[:-1])
 )
 
 NO_SKEW_FORM_OF_TWO_TOKENS = Hypothesis(

@@ -1,18 +1,21 @@
 """Looking statements up, and asking which of their hypotheses are unmet."""
 
+from collections.abc import Mapping
+
 from neuromanifold.errors import ArgumentError
 from neuromanifold.statements import beyond, deep, gauge, objects, single_layer, softmax
 from neuromanifold.statements.facts import Facts
 from neuromanifold.statements.statement import Statement
 
-STATEMENTS: tuple[Statement, ...] = (
-    *objects.STATEMENTS,
-    *single_layer.STATEMENTS,
-    *deep.STATEMENTS,
-    *softmax.STATEMENTS,
-    *beyond.STATEMENTS,
-    *gauge.STATEMENTS,
-)
+GROUPS: Mapping[str, tuple[Statement, ...]] = {
+    "The objects": objects.STATEMENTS,
+    "One layer": single_layer.STATEMENTS,
+    "Deep networks": deep.STATEMENTS,
+    "Softmax networks": softmax.STATEMENTS,
+    "Beyond the paper": beyond.STATEMENTS,
+    "Real transformers": gauge.STATEMENTS,
+}
+STATEMENTS: tuple[Statement, ...] = tuple(one for group in GROUPS.values() for one in group)
 _BY_ID = {statement.id: statement for statement in STATEMENTS}
 
 

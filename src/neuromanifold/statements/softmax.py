@@ -26,9 +26,8 @@ from neuromanifold.statements.hypotheses import (
     SOFTMAX,
     tokens_at_least,
 )
-from neuromanifold.statements.statement import Statement
+from neuromanifold.statements.statement import ours
 
-_OURS = "this project"
 _CONJECTURED = "Henry, Marchetti and Kohn (2025) prove one layer and conjecture the generic fibers."
 _KONDA = (
     "Konda (2026) proves generic fibers for all real-analytic injective normalisers, and finds all "
@@ -39,7 +38,7 @@ _ONE_LAYER = (
 )
 
 STATEMENTS = (
-    Statement(
+    ours(
         id="consensus",
         title="softmax near consensus",
         claim="If the tokens are c + ε z_k with Σ z_k = 0, one layer makes them c + ε² C M c + "
@@ -47,13 +46,11 @@ STATEMENTS = (
         "spread is of order 3^i, and layer i is seen in the output at order 2·3^{i−1}: 2, 6, 18, "
         "54, relative to the spread 1, 5, 17, 53.",
         kind="theorem",
-        status="theorem",
-        source=_OURS,
         prior="Dong, Cordonnier and Loukas (2021) show the cubic contraction; Konda (2026) has the "
         "orders.",
         hypotheses=(SOFTMAX, ONE_HEAD, NO_SKIP, NO_MASK, tokens_at_least(2)),
     ),
-    Statement(
+    ours(
         id="softmax-fibers",
         title="all fibers of deep softmax networks",
         claim="Call M_j collapsing if it is zero or, with two tokens, skew-symmetric. Two "
@@ -61,19 +58,15 @@ STATEMENTS = (
         "M_i = M_i' for all i up to the first collapsing one. The kernel of the differential "
         "consists of the directions that move only later forms.",
         kind="theorem",
-        status="theorem",
-        source=_OURS,
         prior=f"{_CONJECTURED} {_KONDA}",
         hypotheses=(SOFTMAX, ONE_HEAD, NO_SKIP, NO_MASK, tokens_at_least(2), LINEAR_NOT_ZERO),
     ),
-    Statement(
+    ours(
         id="softmax-causal-fibers",
         title="fibers under the causal mask",
         claim="With the causal mask the fiber of (M, L), L ≠ 0, is one point: always for three "
         "tokens or more, and for two if no M_i with i < l is skew-symmetric.",
         kind="theorem",
-        status="theorem",
-        source=_OURS,
         hypotheses=(
             SOFTMAX,
             ONE_HEAD,
@@ -84,50 +77,41 @@ STATEMENTS = (
             LINEAR_NOT_ZERO,
         ),
     ),
-    Statement(
+    ours(
         id="softmax-inner-fibers",
         title="fibers with the inner skip",
         claim="For V(X + XP) the fiber of (M, L), L ≠ 0, is one point; with two tokens that is "
         "so when no 2^{k-1} M_k is zero or plus or minus another one.",
         kind="theorem",
-        status="theorem",
-        source=_OURS,
         hypotheses=(SOFTMAX, ONE_HEAD, INNER_SKIP, NO_MASK, tokens_at_least(3), LINEAR_NOT_ZERO),
     ),
-    Statement(
+    ours(
         id="softmax-dimension",
         title="the dimension of softmax networks with one head",
         claim="The dimension is that of the virtual weights, for every depth, width and rank, with "
         "or without causal mask and inner skip.",
         kind="theorem",
-        status="theorem",
-        source=_OURS,
         prior=f"{_CONJECTURED} {_KONDA}",
         hypotheses=(SOFTMAX, ONE_HEAD, NOT_RESIDUAL, tokens_at_least(2)),
     ),
-    Statement(
+    ours(
         id="softmax-one-token",
         title="one token under softmax",
         claim="With one token every attention weight is 1, and the network is the product of the "
         "maps Σ_h V_{i,h}, with the residual skip of 1 + Σ_h V_{i,h}: all matrices of the largest "
         "rank r that the widths and value ranks allow, r(d_0 + d_l − r) dimensions.",
-        kind="result",
-        status="theorem",
-        source=_OURS,
         hypotheses=(SOFTMAX, ONE_TOKEN, ONE_TOKEN_SHOWS_ALL),
     ),
-    Statement(
+    ours(
         id="softmax-residual",
         title="softmax with the residual skip",
         claim="For X + φ(X) with any number of heads, with or without causal mask, the dimension "
         "is the sum over layers and heads of the dimensions of the pairs (A, V). Without mask "
         "generic fibers are the permutations of heads inside the layers.",
         kind="theorem",
-        status="theorem",
-        source=_OURS,
         hypotheses=(SOFTMAX, RESIDUAL_SKIP, tokens_at_least(2)),
     ),
-    Statement(
+    ours(
         id="softmax-layer",
         title="one softmax layer with several heads",
         claim="Generic fibers of one layer are the permutations of its heads, with or without "
@@ -135,20 +119,16 @@ STATEMENTS = (
         "have the same function if and only if the measures Σ V_h δ(A_h) agree; with two tokens, "
         "if and only if Σ V_h and the odd parts of the measures agree.",
         kind="theorem",
-        status="theorem",
-        source=_OURS,
         prior=_ONE_LAYER,
         hypotheses=(SOFTMAX, ONE_LAYER, SEVERAL_HEADS, NOT_RESIDUAL, tokens_at_least(2)),
     ),
-    Statement(
+    ours(
         id="softmax-heads-bottleneck",
         title="softmax bottlenecks with several heads",
         claim="With a bottleneck and value maps of full rank, with or without causal mask and "
         "inner skip, the dimension is the sum over layers and heads of the dimensions of the pairs "
         "(A, V), less δ² for every interior width.",
         kind="theorem",
-        status="theorem",
-        source=_OURS,
         hypotheses=(
             SOFTMAX,
             SEVERAL_HEADS,
@@ -159,7 +139,7 @@ STATEMENTS = (
             FULL_VALUES,
         ),
     ),
-    Statement(
+    ours(
         id="softmax-heads",
         title="deep softmax networks with several heads",
         claim="For almost all weights another network has the same function if and only if, after "
@@ -167,8 +147,6 @@ STATEMENTS = (
         "over layers and heads of the dimensions of the pairs (A, V) between the widths that "
         "count, less the squares of the interior ones.",
         kind="theorem",
-        status="theorem",
-        source=_OURS,
         hypotheses=(
             SOFTMAX,
             SEVERAL_HEADS,

@@ -1,8 +1,8 @@
 """`Statement` and `Hypothesis`: the two kinds of value that the registry is made of."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from neuromanifold.statements.facts import Facts
 
@@ -67,3 +67,41 @@ class Statement:
 
     def __str__(self) -> str:
         return f"{self.id} ({self.title}): {self.claim}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "hypotheses": [hypothesis.text for hypothesis in self.hypotheses]}
+
+
+_KINDS: dict[str, Kind] = {
+    "def": "definition",
+    "eq": "equation",
+    "lemma": "lemma",
+    "thm": "theorem",
+    "cor": "corollary",
+    "prop": "proposition",
+    "conj": "conjecture",
+    "fig": "figure",
+}
+
+
+def numbered(id: str, title: str, claim: str, **given: Any) -> Statement:  # noqa: A002
+    """A numbered item of the paper: its id says what it is called and where it stands.
+
+    Definitions and figures claim nothing; everything else is proved unless `given` says otherwise.
+    """
+    word, _, number = id.partition("-")
+    kind = _KINDS[word]
+    usual: dict[str, Any] = {
+        "kind": kind,
+        "status": "none" if kind in ("definition", "figure") else "theorem",
+        "source": f"{kind.capitalize()} {number.upper()}",
+    }
+    return Statement(id, title, claim, **usual | given)
+
+
+def ours(id: str, title: str, claim: str, **given: Any) -> Statement:  # noqa: A002
+    """A result of this project, proved unless `given` says otherwise."""
+    usual: dict[str, Any] = {"kind": "result", "status": "theorem", "source": "this project"}
+    return Statement(id, title, claim, **usual | given)

@@ -37,29 +37,27 @@ def overview(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     chosen = [one for one in records if cell is None or _place(one, x, y) == cell]
     condition = f" --where {code.file_word(where)}" if where else ""
     asked_for = f", {where!r}" if where else ""
-    return question.answer(
-        {
-            "file": file["name"],
-            "done": found.done,
-            "exact": found.exact,
-            "failed": found.failed,
-            "left": found.left,
-            "columns": list(COLUMNS),
-            "count": len(records),
-            **_heat_map(records, x, y, value),
-            "points": [_point(one) for one in records[:LARGEST_POINTS] if one.rank is not None],
-            "rows": [_row(one) for one in chosen[:LARGEST_ROWS]],
-            "rows_count": len(chosen),
-            "code": code.shown(
-                "from neuromanifold.atlas.queries import select\n"
-                "from neuromanifold.atlas.table import open_atlas\n"
-                f"with open_atlas({file['name']!r}) as store:\n"
-                f"    records = list(select(store{asked_for}))\nprint(len(records))",
-                f"neuromanifold atlas map {code.file_word(file['name'])} --x {x} --y {y} "
-                f"--value {value}{condition} --out map",
-            ),
-        }
-    )
+    return {
+        "file": file["name"],
+        "done": found.done,
+        "exact": found.exact,
+        "failed": found.failed,
+        "left": found.left,
+        "columns": list(COLUMNS),
+        "count": len(records),
+        **_heat_map(records, x, y, value),
+        "points": [_point(one) for one in records[:LARGEST_POINTS] if one.rank is not None],
+        "rows": [_row(one) for one in chosen[:LARGEST_ROWS]],
+        "rows_count": len(chosen),
+        "code": code.shown(
+            "from neuromanifold.atlas.queries import select\n"
+            "from neuromanifold.atlas.table import open_atlas\n"
+            f"with open_atlas({file['name']!r}) as store:\n"
+            f"    records = list(select(store{asked_for}))\nprint(len(records))",
+            f"neuromanifold atlas map {code.file_word(file['name'])} --x {x} --y {y} "
+            f"--value {value}{condition} --out map",
+        ),
+    }
 
 
 def _heat_map(records: "list[Record]", x: str, y: str, value: str) -> dict[str, Any]:

@@ -29,28 +29,26 @@ def audit(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     report(f"reading {checkpoint.block.stored_layers} layers")
     found = look(checkpoint, readout)
     options = "" if readout == "logits" else f" --readout {readout}"
-    return question.answer(
-        {
-            "name": file["name"],
-            "sentence": str(found).replace(file["path"], file["name"]),
-            "parameters": found.parameters,
-            "redundant": found.redundant,
-            "readout": found.readout,
-            "parts": [asdict(part) for part in found.parts if part.dimension],
-            "eps_parts": [asdict(part) for part in found.eps_parts if part.dimension],
-            "unmet": found.unmet,
-            "heads": [_head(head) for head in found.heads],
-            "equal_heads": found.equal_heads,
-            "dead": [asdict(dead) for dead in found.dead],
-            "slow_planes": found.slow_planes,
-            "outside": found.outside,
-            "remarks": [text.replace(file["path"], file["name"]) for text in found.remarks],
-            "code": code.shown(
-                f"{code.IMPORT}\nprint(nm.checkpoint({file['name']!r}).audit(readout={readout!r}))",
-                f"neuromanifold checkpoint audit {code.file_word(file['name'])}{options}",
-            ),
-        }
-    )
+    return {
+        "name": file["name"],
+        "sentence": str(found),
+        "parameters": found.parameters,
+        "redundant": found.redundant,
+        "readout": found.readout,
+        "parts": [asdict(part) for part in found.parts if part.dimension],
+        "eps_parts": [asdict(part) for part in found.eps_parts if part.dimension],
+        "unmet": found.unmet,
+        "heads": [_head(head) for head in found.heads],
+        "equal_heads": found.equal_heads,
+        "dead": [asdict(dead) for dead in found.dead],
+        "slow_planes": found.slow_planes,
+        "outside": found.outside,
+        "remarks": found.remarks,
+        "code": code.shown(
+            f"{code.IMPORT}\nprint(nm.checkpoint({file['name']!r}).audit(readout={readout!r}))",
+            f"neuromanifold checkpoint audit {code.file_word(file['name'])}{options}",
+        ),
+    }
 
 
 def compare(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
@@ -64,24 +62,19 @@ def compare(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     models = [open_checkpoint(Path(file["path"])) for file in files]
     report(f"matching the heads of {models[0].block.stored_layers} layers")
     found = look(*models)
-    sentence = str(found)
-    for file in files:
-        sentence = sentence.replace(file["path"], file["name"])
     names = [file["name"] for file in files]
-    return question.answer(
-        {
-            "names": names,
-            "sentence": sentence,
-            "unrelated": UNRELATED,
-            "layers": [layer.to_dict() for layer in found.layers],
-            "outer": found.outer,
-            "stream": found.stream,
-            "code": code.shown(
-                f"{code.IMPORT}\nprint(nm.compare({names[0]!r}, {names[1]!r}))",
-                f"neuromanifold checkpoint compare {' '.join(map(code.file_word, names))}",
-            ),
-        }
-    )
+    return {
+        "names": names,
+        "sentence": str(found),
+        "unrelated": UNRELATED,
+        "layers": [layer.to_dict() for layer in found.layers],
+        "outer": found.outer,
+        "stream": found.stream,
+        "code": code.shown(
+            f"{code.IMPORT}\nprint(nm.compare({names[0]!r}, {names[1]!r}))",
+            f"neuromanifold checkpoint compare {' '.join(map(code.file_word, names))}",
+        ),
+    }
 
 
 def _head(head: "HeadRecord") -> dict[str, Any]:

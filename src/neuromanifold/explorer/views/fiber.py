@@ -40,16 +40,14 @@ def walk(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     path = find(first, second, steps=steps)
     points = path.points
     deviations = [function_deviation(points[0], point, seed=path.seed) for point in points]
-    return question.answer(
-        {
-            "name": first.architecture.name,
-            "sentence": str(path),
-            "found": bool(points),
-            "deviations": deviations,
-            "panels": _panels(path) if points else [],
-            "code": shown,
-        }
-    )
+    return {
+        "name": first.architecture.name,
+        "sentence": str(path),
+        "found": bool(points),
+        "deviations": deviations,
+        "panels": _panels(path) if points else [],
+        "code": shown,
+    }
 
 
 def _drawn(asked: Mapping[str, Any], steps: int) -> tuple["Weights", "Weights", dict[str, str]]:
@@ -191,16 +189,14 @@ def same(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     found = same_function(*weights, seed=seed)
     names = first["name"], second["name"]
     element = None if found.transport is None else found.transport.element.to_dict()
-    return question.answer(
-        {
-            **found.to_dict(),
-            "sentence": str(found),
-            "element": element,
-            "code": code.shown(
-                f"{code.IMPORT}\nprint(nm.same_function(nm.load_weights({names[0]!r}), "
-                f"nm.load_weights({names[1]!r}), seed={seed}))",
-                f"neuromanifold fiber same {code.file_word(names[0])} {code.file_word(names[1])} "
-                f"--seed {seed}",
-            ),
-        }
-    )
+    return {
+        **found.to_dict(),
+        "sentence": str(found),
+        "element": element,
+        "code": code.shown(
+            f"{code.IMPORT}\nprint(nm.same_function(nm.load_weights({names[0]!r}), "
+            f"nm.load_weights({names[1]!r}), seed={seed}))",
+            f"neuromanifold fiber same {code.file_word(names[0])} {code.file_word(names[1])} "
+            f"--seed {seed}",
+        ),
+    }

@@ -49,24 +49,22 @@ def _surface(name: str) -> dict[str, Any]:
         {"kind": "closure", "text": f"{_CLOSURE} (prop-a.5).", "ends": ends}
         for ends in found.closure_only
     ]
-    return question.answer(
-        {
-            "name": name,
-            "title": found.slice.name,
-            "forms": _FORMS[name],
-            "equation": found.slice.polynomial,
-            "coordinates": found.slice.coordinates,
-            "box": found.box,
-            "vertices": mesh.vertices.T,
-            "faces": mesh.faces.T,
-            "lines": lines,
-            "points": [
-                {"kind": "boundary", "text": f"{_PINCH} (cor-a.6).", "at": at}
-                for at in found.boundary_points
-            ],
-            "equation_error": mesh.equation_error,
-        }
-    )
+    return {
+        "name": name,
+        "title": found.slice.name,
+        "forms": _FORMS[name],
+        "equation": found.slice.polynomial,
+        "coordinates": found.slice.coordinates,
+        "box": found.box,
+        "vertices": mesh.vertices.T,
+        "faces": mesh.faces.T,
+        "lines": lines,
+        "points": [
+            {"kind": "boundary", "text": f"{_PINCH} (cor-a.6).", "at": at}
+            for at in found.boundary_points
+        ],
+        "equation_error": mesh.equation_error,
+    }
 
 
 def point(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
@@ -92,24 +90,22 @@ def point(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
         kind = "boundary" if found.boundary else "singular" if found.singular else "smooth"
         sentence = str(found)
         pair = {"A": member.form, "V": member.value}
-    return question.answer(
-        {
-            "kind": kind,
-            "sentence": sentence,
-            "equation": chosen.equation(np.array(at)),
-            "forms": chosen.forms(np.array(at)),
-            "weights": pair,
-            "section": _section(chosen, at),
-            "code": code.shown(
-                "import numpy as np\nfrom neuromanifold.geometry import slices\n"
-                "from neuromanifold.geometry.surfaces import slice_surface\n"
-                f"surface = slice_surface(slices.{SLICES[name]})\n"
-                "print(surface.slice.polynomial)\n"
-                f"print(surface.slice.membership(np.array({at!r})))",
-                "neuromanifold paper --only fig-1 --out report",
-            ),
-        }
-    )
+    return {
+        "kind": kind,
+        "sentence": sentence,
+        "equation": chosen.equation(np.array(at)),
+        "forms": chosen.forms(np.array(at)),
+        "weights": pair,
+        "section": _section(chosen, at),
+        "code": code.shown(
+            "import numpy as np\nfrom neuromanifold.geometry import slices\n"
+            "from neuromanifold.geometry.surfaces import slice_surface\n"
+            f"surface = slice_surface(slices.{SLICES[name]})\n"
+            "print(surface.slice.polynomial)\n"
+            f"print(surface.slice.membership(np.array({at!r})))",
+            "neuromanifold paper --only fig-1 --out report",
+        ),
+    }
 
 
 def _section(chosen: Any, at: list[float]) -> dict[str, Any]:

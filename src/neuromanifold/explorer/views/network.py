@@ -22,6 +22,7 @@ def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
     """What theory says about a network: no arrays, so it is there at once."""
     from neuromanifold.formula.formula import dimension_formula
     from neuromanifold.formula.redundancy import redundancy
+    from neuromanifold.statements import get
 
     architecture, readout = question.architecture_of(asked), question.readout_of(asked)
     formula, found = dimension_formula(architecture, readout), redundancy(architecture)
@@ -34,13 +35,13 @@ def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
         shares.append(
             {"name": f"not seen by {readout}", "dimension": lost, "meaning": "lost by the readout"}
         )
-    described = {
+    return {
         "name": architecture.name,
         "architecture": architecture.to_dict(),
         "readout": readout,
         "parameters": architecture.parameters,
         "formula": {**formula.to_dict(), "sentence": str(formula)},
-        "statement": None if formula.statement is None else _statement(formula.statement),
+        "statement": None if formula.statement is None else get(formula.statement).to_dict(),
         "shares": shares if formula.dimension is not None else [],
         "proof": _offer(asked, certifying(sizes_of(architecture))),
         "code": code.shown(
@@ -50,37 +51,21 @@ def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
             f"{code.readout_option(readout)}",
         ),
     }
-    return question.answer(described)
-
-
-def _statement(id_: str) -> dict[str, Any]:
-    from neuromanifold.statements import get
-
-    statement = get(id_)
-    return {
-        "id": statement.id,
-        "title": statement.title,
-        "claim": statement.claim,
-        "status": statement.status,
-        "hypotheses": [hypothesis.text for hypothesis in statement.hypotheses],
-    }
 
 
 def diagram(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """The spaces of a network, its tensors between them, and what each symmetry moves."""
     report("loading JAX")
     net, cost, shown = _asked_network(asked)
-    return question.answer(
-        {
-            "name": net.name,
-            "sentence": str(net),
-            "parameters": net.parameters,
-            "svg": net.diagram.svg(),
-            "symmetries": net.diagram.to_dict()["symmetries"],
-            "proof": _offer(asked, cost),
-            "code": shown,
-        }
-    )
+    return {
+        "name": net.name,
+        "sentence": str(net),
+        "parameters": net.parameters,
+        "svg": net.diagram.svg(),
+        "symmetries": net.diagram.to_dict()["symmetries"],
+        "proof": _offer(asked, cost),
+        "code": shown,
+    }
 
 
 def _asked_network(

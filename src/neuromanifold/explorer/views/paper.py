@@ -21,14 +21,9 @@ def statements(results: Path | None = None) -> dict[str, Any]:
     return {
         "statements": [
             {
-                "id": one.id,
-                "title": one.title,
-                "kind": one.kind,
-                "status": one.status,
-                "source": one.source,
+                **one.to_dict(),
                 "claim": typeset(one.claim),
                 "correction": typeset(one.correction) if one.correction else None,
-                "hypotheses": [hypothesis.text for hypothesis in one.hypotheses],
                 "report": known.get(one.id),
             }
             for one in STATEMENTS
@@ -65,14 +60,12 @@ def check(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     from neuromanifold.paper.checks.run import check_statement
 
     found = check_statement(statement.id, quick=True, seed=seed)
-    return question.answer(
-        {
-            **found.to_dict(),
-            "seconds": found.seconds,
-            "code": code.shown(
-                "from neuromanifold.paper.checks.run import check_statement\n"
-                f"print(check_statement({statement.id!r}, quick=True, seed={seed}))",
-                f"neuromanifold paper --only {statement.id} --quick --seed {seed} --out report",
-            ),
-        }
-    )
+    return {
+        **found.to_dict(),
+        "seconds": found.seconds,
+        "code": code.shown(
+            "from neuromanifold.paper.checks.run import check_statement\n"
+            f"print(check_statement({statement.id!r}, quick=True, seed={seed}))",
+            f"neuromanifold paper --only {statement.id} --quick --seed {seed} --out report",
+        ),
+    }

@@ -1,6 +1,7 @@
 """Checks: every statement of the registry tested by computation, with the evidence kept.
 
-A check is a function of `quick` (a smaller grid) and a seed that returns a `Finding`: what was
-compared, how it came out, and for a correction the counterexample to the printed version. `checks`
-lists them by statement id, `run` turns findings into `Evidence`, which is all that reports show.
+A check is a function of a `Trial`, which tells it the size of the grid and the seed and takes its
+comparisons, its numbers and, for a correction, the counterexample to the printed version. `run` has
+all checks by statement id, and turns what they find into `Evidence`, which is all that reports
+show.
 """

@@ -15,13 +15,14 @@ arithmetic at small ε, where logarithms have slopes.
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import log2
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx
 from jaxtyping import Int
 
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-from neuromanifold.paper.checks.evidence import Case, Check, Finding, close, equal
+from neuromanifold.paper.checks.trial import Trial, check
 
 Series = Int[np.ndarray, "_ _ _"]
 """A matrix of power series: order, row, column; one matrix of residues for each power of ε."""
@@ -81,7 +82,7 @@ def _through(X: Series, forms: Int[np.ndarray, "l d d"], p: int) -> list[Series]
         scores = _product(centred.transpose(0, 2, 1), (M @ X) % p, p)
         weights = _exponential(scores, p)
         inverse = _reciprocal(weights.sum(1, keepdims=True) % p, p)
-        path.append(_product(X, _entrywise(weights, inverse, p), p))
+        path.append(_product(X, _product(weights, inverse, p, np.multiply), p))
     return path
 
 
@@ -95,18 +96,14 @@ def _valuation(X: Series) -> int:
     return int(nonzero.argmax()) if nonzero.any() else len(X)
 
 
-def _product(A: Series, B: Series, p: int) -> Series:
-    """The matrix product. Residues are below 2^23, so a sum of 2^17 products stays below 2^63."""
-    total = np.zeros((len(A), A.shape[1], B.shape[2]), dtype=np.int64)
-    for k in range(len(A)):
-        total[k:] = (total[k:] + A[k] @ B[: len(A) - k]) % p
-    return total
+def _product(A: Series, B: Series, p: int, times: Any = np.matmul) -> Series:
+    """The product, by default of matrices.
 
-
-def _entrywise(A: Series, B: Series, p: int) -> Series:
-    total = np.zeros(np.broadcast_shapes(A.shape, B.shape), dtype=np.int64)
+    Residues are below 2^23, so a sum of 2^17 products stays below 2^63.
+    """
+    total = np.zeros((len(A), *times(A[0], B[0]).shape), dtype=np.int64)
     for k in range(len(A)):
-        total[k:] = (total[k:] + A[k] * B[: len(A) - k]) % p
+        total[k:] = (total[k:] + times(A[k], B[: len(A) - k])) % p
     return total
 
 
@@ -190,36 +187,29 @@ def _spread(X: list[list[arb]]) -> float:
     return log2(abs(int(mantissa))) + int(exponent)
 
 
-def expansion(quick: bool, seed: int) -> Finding:
+@check("consensus")
+def expansion(trial: Trial) -> str:
     """Orders 1, 3, 9, … of the spread, 2, 6, 18, … of what is seen of the layers (consensus)."""
-    cases: list[Case] = []
-    sizes = [(1, 2, 2), (2, 2, 3), (3, 2, 3)] + ([] if quick else [(3, 3, 4), (4, 2, 3)])
+    sizes = trial.some([(1, 2, 2), (2, 2, 3), (3, 2, 3), (3, 3, 4), (4, 2, 3)], 3)
     table = {}
     for depth, width, tokens in sizes:
-        found = consensus_orders(depth, width, tokens, seed)
+        found = consensus_orders(depth, width, tokens, trial.seed)
         name = f"l = {depth}, d = {width}, t = {tokens}"
-        powers = [3**i for i in range(depth + 1)]
-        cases += [
-            equal(f"{name}: spread", powers, found.spread),
-            equal(f"{name}: shift of the mean", [2 * power for power in powers[:-1]], found.shift),
-            equal(f"{name}: layers seen", [2 * power for power in powers[:-1]], found.seen),
-            equal(f"{name}: ε² C M c", True, found.leading),
-        ]
+        twice = [2 * 3**i for i in range(depth)]
+        trial.equal(f"{name}: spread", [3**i for i in range(depth + 1)], found.spread)
+        trial.equal(f"{name}: shift of the mean", twice, found.shift)
+        trial.equal(f"{name}: layers seen", twice, found.seen)
+        trial.equal(f"{name}: ε² C M c", True, found.leading)
         table[name] = {"spread": found.spread, "seen": found.seen}
-    curves = spreads(3, EXPONENTS, seed)
-    slopes = [
-        (b - a) / (curves[-2].exponent - curves[-1].exponent)
-        for a, b in zip(curves[-2].log2, curves[-1].log2, strict=True)
-    ]
-    cases += [
-        close(f"slope after {i} layers", abs(slope - 3**i), 1e-3) for i, slope in enumerate(slopes)
-    ]
-    return Finding(
+    curves = spreads(3, EXPONENTS, trial.seed)
+    before, last = curves[-2:]
+    rise = np.subtract(last.log2, before.log2)
+    slopes = (rise / (before.exponent - last.exponent)).tolist()
+    for i, slope in enumerate(slopes):
+        trial.close(f"slope after {i} layers", abs(slope - 3**i), 1e-3)
+    spread = [asdict(one) for one in curves]
+    trial.numbers |= {"orders": table, "slopes": slopes, "spreads": spread}
+    return (
         f"power series mod p for {len(sizes)} networks, every order exact; slopes in ball "
-        f"arithmetic of {PRECISION} bits at ε = 2^−20 and 2^−40 (seed {seed})",
-        cases,
-        {"orders": table, "slopes": slopes, "spreads": [asdict(one) for one in curves]},
+        f"arithmetic of {PRECISION} bits at ε = 2^−20 and 2^−40 (seed {trial.seed})"
     )
-
-
-CHECKS: dict[str, Check] = {"consensus": expansion}

@@ -2,14 +2,17 @@
 
 from fractions import Fraction
 
+import jax
 import numpy as np
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.exact import certify_function
-from neuromanifold.networks.virtual import VirtualWeights, evaluate_virtual
+from neuromanifold.networks.virtual import VirtualWeights, evaluate_virtual, virtual_weights
 from neuromanifold.networks.weights import Weights
 from neuromanifold.paper.checks.evaluation import DIFFERENT, distance, normal_input
-from neuromanifold.paper.checks.evidence import Case, Check, Counterexample, Finding, equal
+from neuromanifold.paper.checks.evidence import Case, equal
+from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.paper.checks.virtual_weights import value
 from neuromanifold.recovery.oracle import exact_network_oracle
 from neuromanifold.recovery.recover import recover
@@ -19,26 +22,28 @@ _DIFFERENTIALS = [(2, 2, 2), (3, 2, 2), (2, 1, 3), (3, 3, 2), (2, 2, 3)]
 """d_0, d_l and depth."""
 
 
-def rescalings_only(quick: bool, seed: int) -> Finding:
+@check("thm-3.7")
+def rescalings_only(trial: Trial) -> str:
     """For t ≥ 3, rank M_i ≥ 2, M_i not skew and L ≠ 0 the fiber is the rescalings (thm-3.7).
 
     From the function alone, over the rational numbers, (M, L) comes back up to scale; and for
     (M, L) with full forms, the differential of (M, L) ↦ φ has a kernel of dimension l, over GF(p).
     """
-    cases: list[Case] = []
-    networks = _RECOVERED[: 1 if quick else None]
+    networks = trial.some(_RECOVERED, 1)
     for network in networks:
-        cases.extend(_recovered(network, seed))
+        trial.cases += _recovered(network, trial.seed)
     kernels = {}
-    for d, d_out, depth in _DIFFERENTIALS[: 2 if quick else None]:
-        kernels[f"d_0 = {d}, d_l = {d_out}, l = {depth}"] = kernel = _kernel(d, d_out, depth, seed)
-        cases.append(equal(f"kernel at d = {d}, d_l = {d_out}, l = {depth}", depth, kernel))
-    return Finding(
-        checked=f"{len(networks)} networks recovered from their functions over the rational "
-        f"numbers; kernels of {len(kernels)} differentials over GF(p), exactly (seed {seed})",
-        cases=cases,
-        numbers={"dimensions of the kernel of the differential": kernels},
-        counterexample=_zero_linear_map(seed),
+    for d, d_out, depth in trial.some(_DIFFERENTIALS, 2):
+        network = Architecture((d,) * depth + (d_out,), (d,) * depth, 3)
+        found = certify_virtual(network, trial.seed)
+        kernels[f"d_0 = {d}, d_l = {d_out}, l = {depth}"] = found.parameters - found.lower
+        kernel = found.parameters - found.lower
+        trial.equal(f"kernel at d = {d}, d_l = {d_out}, l = {depth}", depth, kernel)
+    trial.numbers["dimensions of the kernel of the differential"] = kernels
+    _zero_linear_map(trial)
+    return (
+        f"{len(networks)} networks recovered from their functions over the rational "
+        f"numbers; kernels of {len(kernels)} differentials over GF(p), exactly (seed {trial.seed})"
     )
 
 
@@ -63,15 +68,8 @@ def _recovered(network: Architecture, seed: int) -> list[Case]:
 
 def _exact_virtual(weights: Weights) -> list[np.ndarray]:
     """M_1, …, M_l, L in rational numbers (eq-8)."""
-    to_fraction = np.vectorize(Fraction, otypes=[object])
-    L: np.ndarray | None = None
-    parts: list[np.ndarray] = []
-    for layer in weights.layers:
-        Q, K, V = (to_fraction(np.asarray(x)[0]) for x in (layer.query, layer.key, layer.value))
-        A = K.T @ Q
-        parts.append(A if L is None else L.T @ A @ L)
-        L = V if L is None else V @ L
-    return [*parts, np.asarray(L)]
+    found = virtual_weights(jax.tree.map(np.vectorize(Fraction, otypes=[object]), weights))
+    return [np.asarray(part) for part in (*found.forms, found.linear)]
 
 
 def _proportional(first: np.ndarray, second: np.ndarray) -> bool:
@@ -81,34 +79,28 @@ def _proportional(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(scale != 0 and np.array_equal(scale * first, second))
 
 
-def _kernel(d: int, d_out: int, depth: int, seed: int) -> int:
-    """The dimension of the kernel of the differential of (M, L) ↦ φ at random (M, L), t = 3."""
-    network = Architecture((d, *(d,) * (depth - 1), d_out), (d,) * depth, 3)
-    weights = VirtualWeights(
-        tuple(np.zeros((d, d)) for _ in range(depth)), np.zeros((d_out, d)), network
-    )
-    found = certify_function(
-        evaluate_virtual, weights, np.zeros((d, 3)), seed=seed, name="virtual weights"
-    )
-    return found.parameters - found.lower
+def certify_virtual(network: Architecture, seed: int) -> Certificate:
+    """The rank of (M, L) ↦ φ at random (M, L) over GF(p), forms of the input width."""
+    d = network.widths[0]
+    forms = tuple(np.zeros((d, d)) for _ in network.ranks)
+    weights = VirtualWeights(forms, np.zeros((network.widths[-1], d)), network)
+    X = np.zeros((d, network.tokens))
+    return certify_function(evaluate_virtual, weights, X, seed=seed, name="virtual weights")
 
 
-def _zero_linear_map(seed: int) -> Counterexample:
+def _zero_linear_map(trial: Trial) -> None:
     """L = 0: two (M, 0) with the zero function that are no rescalings of each other."""
     network = Architecture((2, 2, 2), (2, 2), 3)
     M, other = np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [3.0, 1.0]])
     zero = np.zeros((2, 2))
-    X = normal_input(network, seed)
+    X = normal_input(network, trial.seed)
     values = [value(VirtualWeights((first, M), zero, network), X) for first in (M, other)]
     both_zero = not any(np.any(one) for one in values)
     apart = distance(M / np.linalg.norm(M), other / np.linalg.norm(other))
-    return Counterexample(
-        text="L = 0, l = 2, t = 3, M_2 = [[1, 2], [0, 1]], and M_1 = [[1, 2], [0, 1]] or [[1, 0], "
+    trial.refute(
+        "L = 0, l = 2, t = 3, M_2 = [[1, 2], [0, 1]], and M_1 = [[1, 2], [0, 1]] or [[1, 0], "
         "[3, 1]]: all of rank 2, none skew, both functions zero, and the two are no rescalings of "
         "each other. So L ≠ 0 is needed.",
-        refutes=both_zero and apart > DIFFERENT,
-        numbers={"largest output": max(float(np.abs(one).max()) for one in values)},
+        both_zero and apart > DIFFERENT,
+        {"largest output": max(float(np.abs(one).max()) for one in values)},
     )
-
-
-CHECKS: dict[str, Check] = {"thm-3.7": rescalings_only}

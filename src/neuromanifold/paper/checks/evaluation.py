@@ -7,7 +7,7 @@ from jaxtyping import Float, Shaped
 from neuromanifold.architecture import Architecture
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.virtual import VirtualWeights, virtual_weights
-from neuromanifold.networks.weights import Layer, Weights, unflatten
+from neuromanifold.networks.weights import Layer, Weights, conditioned_weights, unflatten
 
 ROUNDING = 1e-10
 """Largest relative distance of two values that are equal but for rounding in float64.
@@ -51,18 +51,21 @@ def token_loop(
     return np.stack(tokens, axis=1)
 
 
-def integer_weights(architecture: Architecture, seed: int, largest: int = 2) -> Weights:
-    """Weights of whole numbers from −largest to largest, held in float64."""
-    generator = np.random.default_rng((seed, 11))
-    vector = generator.integers(-largest, largest + 1, architecture.parameters)
-    return unflatten(architecture, vector.astype(np.float64))
-
-
-def integer_input(architecture: Architecture, seed: int, largest: int = 2) -> np.ndarray:
-    """An input of whole numbers, held in float64."""
-    generator = np.random.default_rng((seed, 12))
+def integers(
+    architecture: Architecture, seed: int, largest: int = 2
+) -> tuple[Weights, Float[np.ndarray, "d t"]]:
+    """Weights and an input of whole numbers from −largest to largest, held in float64."""
     shape = (architecture.widths[0], architecture.tokens)
-    return generator.integers(-largest, largest + 1, shape).astype(np.float64)
+    vector, X = (
+        np.random.default_rng((seed, stream)).integers(-largest, largest + 1, size).astype(float)
+        for stream, size in ((11, architecture.parameters), (12, shape))
+    )
+    return unflatten(architecture, vector), X
+
+
+def generic(architecture: Architecture, seed: int) -> tuple[Weights, Float[np.ndarray, "d t"]]:
+    """Well-conditioned weights and a normal input."""
+    return conditioned_weights(architecture, seed), normal_input(architecture, seed)
 
 
 def as_integers(weights: Weights) -> Weights:

@@ -1,12 +1,13 @@
 """`Case`, `Finding` and `Evidence`: what a check compares, and what it answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from neuromanifold.errors import FileFormatError
+from neuromanifold.files import plain
 from neuromanifold.statements import Statement
 
 Verdict = Literal["holds", "corrected", "fails", "conjecture"]
@@ -58,9 +59,9 @@ class Counterexample:
     numbers: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finding:
-    """What a check found.
+    """What a check found, or has found so far.
 
     Attributes:
         checked: how many of what were compared, exactly or numerically, with which seeds.
@@ -69,9 +70,9 @@ class Finding:
         counterexample: to the printed version, where the registry has a correction.
     """
 
-    checked: str
-    cases: Sequence[Case]
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    checked: str = ""
+    cases: list[Case] = field(default_factory=list)
+    numbers: dict[str, Any] = field(default_factory=dict)
     counterexample: Counterexample | None = None
 
     @property
@@ -142,16 +143,3 @@ def evidence_of(statement: Statement, finding: Finding, seconds: float) -> Evide
         }
     evidence |= plain(finding.numbers)
     return Evidence(statement.id, verdict, finding.checked, evidence, seconds)
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON has it: arrays as lists, NumPy numbers as Python's."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,13 +1,14 @@
 """Dimensions by certificates, compared with what theory expects."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.exact import certify
+from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.paper.checks.evidence import Case
+from neuromanifold.paper.checks.trial import Trial
 
 
 @lru_cache(maxsize=4096)
@@ -16,53 +17,38 @@ def certified(architecture: Architecture, seed: int) -> Certificate:
     return certify(architecture, seed=seed)
 
 
-@dataclass(frozen=True, slots=True)
-class ExactComparison:
-    """Expected dimensions against certificates.
+def formula(network: Architecture) -> int | None:
+    """The dimension that the formula gives."""
+    return dimension_formula(network).dimension
 
-    Attributes:
-        cases: one for each network.
-        certificates: one for each network.
-    """
 
-    cases: tuple[Case, ...]
-    certificates: tuple[Certificate, ...]
-
-    @property
-    def proved(self) -> int:
-        """The number of networks whose dimension is proved: the bounds meet."""
-        return sum(certificate.verdict == "exact" for certificate in self.certificates)
-
-    @property
-    def checked(self) -> str:
-        """How many networks, in which field."""
-        one = self.certificates[0]
-        return (
-            f"{len(self.certificates)} architectures by exact ranks over GF({one.prime}), seed "
-            f"{one.seed}; lower and upper bound meet for {self.proved} of them, which proves their "
-            "dimensions"
-        )
-
-    @property
-    def numbers(self) -> dict[str, object]:
-        """The counts, and every network with its dimension."""
-        return {
-            "architectures": len(self.certificates),
-            "proved": self.proved,
-            "dimensions": {one.subject: one.lower for one in self.certificates},
-        }
+def theorem(network: Architecture) -> int | None:
+    """The dimension by formula; None unless it is a theorem, so that a comparison fails."""
+    found = dimension_formula(network)
+    return found.dimension if found.status == "theorem" else None
 
 
 def compare_dimensions(
-    networks: Sequence[Architecture], expected: Callable[[Architecture], int | None], seed: int
-) -> ExactComparison:
-    """The expected dimension of each network against the rank and the bound of its certificate."""
-    found = tuple(certified(network, seed) for network in networks)
-    cases = (
-        _case(network, expected(network), certificate)
-        for network, certificate in zip(networks, found, strict=True)
+    trial: Trial,
+    networks: Sequence[Architecture],
+    expected: Callable[[Architecture], int | None] = formula,
+) -> str:
+    """The expected dimension of each network against the rank and the bound of its certificate.
+
+    Returns how many networks there were, in which field, and how many dimensions are proved.
+    """
+    found = [certified(network, trial.seed) for network in networks]
+    trial.cases += map(_case, networks, map(expected, networks), found)
+    proved = sum(one.verdict == "exact" for one in found)
+    trial.numbers |= {
+        "architectures": len(found),
+        "proved": proved,
+        "dimensions": {one.subject: one.lower for one in found},
+    }
+    return (
+        f"{len(found)} architectures by exact ranks over GF({found[0].prime}), seed {trial.seed}; "
+        f"lower and upper bound meet for {proved} of them, which proves their dimensions"
     )
-    return ExactComparison(tuple(cases), found)
 
 
 def _case(network: Architecture, expected: int | None, found: Certificate) -> Case:

@@ -6,6 +6,7 @@ the description of the fibers uses; so over GF(3) and GF(5) *all* pairs can be l
 fiber counted, with nothing left to chance.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -19,14 +20,7 @@ from neuromanifold.geometry.differential import pair_differential
 from neuromanifold.geometry.segre import product_table
 from neuromanifold.networks.weights import Weights, conditioned_weights
 from neuromanifold.paper.checks.evaluation import distance
-from neuromanifold.paper.checks.evidence import (
-    Case,
-    Check,
-    Counterexample,
-    Finding,
-    close,
-    equal,
-)
+from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.recovery.oracle import network_oracle
 from neuromanifold.recovery.recover import recover
 
@@ -81,13 +75,10 @@ def _ranks(matrices: np.ndarray, prime: int) -> np.ndarray:
 
 def _parallel(pairs: AllPairs) -> np.ndarray:
     """For pairs of ranks one whether k ∥ v: column space of A against row space of V."""
-    k = np.where(np.any(pairs.attention[:, :, :1], axis=1), *_columns(pairs.attention))
-    rows = pairs.value[np.arange(len(k)), np.any(pairs.value, axis=2).argmax(axis=1)]
+    A, V, every = pairs.attention, pairs.value, np.arange(len(pairs.value))
+    k = A[every, :, np.any(A, axis=1).argmax(axis=1)]
+    rows = V[every, np.any(V, axis=2).argmax(axis=1)]
     return (k[:, 0] * rows[:, 1] - k[:, 1] * rows[:, 0]) % pairs.prime == 0
-
-
-def _columns(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return matrices[:, :, 0], matrices[:, :, 1]
 
 
 def expected_sizes(pairs: AllPairs) -> Int[np.ndarray, " pairs"]:
@@ -107,42 +98,43 @@ def _both_ranks(pairs: AllPairs) -> tuple[np.ndarray, np.ndarray]:
     return _ranks(pairs.attention, pairs.prime), _ranks(pairs.value, pairs.prime)
 
 
-def fibers_of_one_layer(quick: bool, seed: int) -> Finding:
+def _every_pair(trial: Trial, most: int | None = None) -> Iterator[tuple[AllPairs, str]]:
+    """All pairs over each of the fields, with the name of the field."""
+    for prime, d_out in trial.some(_FIELDS[:most], 1):
+        yield all_pairs(prime, d_out), f"d = 2, d' = {d_out} over GF({prime})"
+
+
+@check("thm-3.2")
+def fibers_of_one_layer(trial: Trial) -> str:
     """All fibers: rescalings, the swap for ranks one, and the zero function (thm-3.2)."""
-    cases: list[Case] = []
-    numbers: dict[str, int] = {}
-    for prime, d_out in _FIELDS[: 1 if quick else None]:
-        pairs, name = all_pairs(prime, d_out), f"d = 2, d' = {d_out} over GF({prime})"
+    for pairs, name in _every_pair(trial):
         found, expected = pairs.sizes[pairs.fibers], expected_sizes(pairs)
         wrong = int(np.sum(found != expected))
-        cases.append(equal(f"pairs whose fiber has another size, {name}", 0, wrong))
-        cases.append(equal(f"rescalings leave their fiber, {name}", 0, _leaving(pairs)))
-        cases.append(equal(f"swaps leave their fiber, {name}", 0, _swaps_leaving(pairs)))
-        numbers[f"pairs, {name}"] = len(found)
-        numbers[f"fibers, {name}"] = len(pairs.sizes)
-    recovered = _recovered(quick, seed)
-    return Finding(
-        "every pair (A, V) over small fields, with nothing left out: "
-        + ", ".join(f"{count} {name}" for name, count in numbers.items() if "pairs" in name)
-        + f"; {len(recovered)} layers recovered from their functions in float64 (seed {seed})",
-        [*cases, *recovered],
-        numbers,
+        trial.equal(f"pairs whose fiber has another size, {name}", 0, wrong)
+        trial.equal(f"rescalings leave their fiber, {name}", 0, _leaving(pairs))
+        trial.equal(f"swaps leave their fiber, {name}", 0, _swaps_leaving(pairs))
+        trial.numbers[f"pairs, {name}"] = len(found)
+        trial.numbers[f"fibers, {name}"] = len(pairs.sizes)
+    listed = (f"{n} {name}" for name, n in trial.numbers.items() if "pairs" in name)
+    return (
+        f"every pair (A, V) over small fields, with nothing left out: {', '.join(listed)}; "
+        f"{_recovered(trial)} layers recovered from their functions in float64 (seed {trial.seed})"
     )
 
 
-def _recovered(quick: bool, seed: int) -> list[Case]:
+def _recovered(trial: Trial) -> int:
     """Real layers: (A, V) comes back from the function up to scale, with the swap for ranks one."""
-    cases = []
-    for d, d_out, a in [(2, 1, 1), (3, 2, 2)] if quick else [(2, 1, 1), (3, 2, 2), (4, 3, 4)]:
+    sizes = trial.some([(2, 1, 1), (3, 2, 2), (4, 3, 4)], 2)
+    for d, d_out, a in sizes:
         layer = Architecture((d, d_out), (a,), 2)
-        W = conditioned_weights(layer, seed)
-        found = recover(network_oracle(W), layer, seed=seed)
+        W = conditioned_weights(layer, trial.seed)
+        found = recover(network_oracle(W), layer, seed=trial.seed)
         points = () if found.weights is None else (found.weights, *found.alternatives)
         wanted = 2 if a == d_out == 1 else 1
-        cases.append(equal(f"{layer}: points of the fiber", wanted, len(points)))
+        trial.equal(f"{layer}: points of the fiber", wanted, len(points))
         nearest = min((_off_up_to_scale(W, point) for point in points), default=1.0)
-        cases.append(close(f"{layer}: (A, V) up to scale", nearest, RECOVERED))
-    return cases
+        trial.close(f"{layer}: (A, V) up to scale", nearest, RECOVERED)
+    return len(sizes)
 
 
 def _off_up_to_scale(first: Weights, second: Weights) -> float:
@@ -162,83 +154,64 @@ def _number(pairs: AllPairs, A: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 def _leaving(pairs: AllPairs) -> int:
     """How many pairs (λA, V/λ) are in another fiber than (A, V)."""
-    p = pairs.prime
-    return sum(
-        int(
-            np.sum(
-                pairs.fibers[_number(pairs, x * pairs.attention, pow(x, -1, p) * pairs.value)]
-                != pairs.fibers
-            )
-        )
-        for x in range(1, p)
-    )
+    p, left = pairs.prime, 0
+    for x in range(1, p):
+        moved = _number(pairs, x * pairs.attention, pow(x, -1, p) * pairs.value)
+        left += int(np.sum(pairs.fibers[moved] != pairs.fibers))
+    return left
 
 
 def _swaps_leaving(pairs: AllPairs) -> int:
     """How many swapped pairs (v⊗q, h⊗k) are in another fiber than (k⊗q, h⊗v)."""
     vectors = np.array(list(product(range(pairs.prime), repeat=2)))
     heads = np.array(list(product(range(pairs.prime), repeat=pairs.value.shape[1])))
-    k, q, v, h = (
-        part.reshape(-1, part.shape[-1]) for part in _grid(vectors, vectors, vectors, heads)
-    )
+    every = zip(*product(vectors, vectors, vectors, heads), strict=True)
+    k, q, v, h = (np.array(part) for part in every)
     first = _number(pairs, k[:, :, None] * q[:, None, :], h[:, :, None] * v[:, None, :])
     second = _number(pairs, v[:, :, None] * q[:, None, :], h[:, :, None] * k[:, None, :])
     return int(np.sum(pairs.fibers[first] != pairs.fibers[second]))
 
 
-def _grid(*lists: np.ndarray) -> list[np.ndarray]:
-    """All combinations of one row of each list."""
-    places = np.meshgrid(*(np.arange(len(rows)) for rows in lists), indexing="ij")
-    return [rows[place.ravel()] for rows, place in zip(lists, places, strict=True)]
-
-
-def birational(quick: bool, _seed: int) -> Finding:
+@check("cor-a.2")
+def birational(trial: Trial) -> str:
     """Up to scale, fibers of non-zero functions have one point or two (cor-a.2)."""
-    cases: list[Case] = []
-    numbers: dict[str, dict[str, int]] = {}
-    for prime, d_out in _FIELDS[: 1 if quick else None]:
-        pairs, name = all_pairs(prime, d_out), f"d = 2, d' = {d_out} over GF({prime})"
+    for pairs, name in _every_pair(trial):
         rank_A, rank_V = _both_ranks(pairs)
-        points = np.where(rank_A * rank_V == 0, 0, pairs.sizes[pairs.fibers] // (prime - 1))
+        sizes = pairs.sizes[pairs.fibers] // (pairs.prime - 1)
+        points = np.where(rank_A * rank_V == 0, 0, sizes)
         counts = {str(n): int(np.sum(points == n)) for n in np.unique(points) if n}
         special = (rank_A == 1) & (rank_V == 1) & ~_parallel(pairs)
-        cases.append(equal(f"numbers of points, {name}", ["1", "2"], sorted(counts)))
-        cases.append(equal(f"two points where special, {name}", special, points == 2))
-        numbers[f"pairs by points of their fiber, {name}"] = counts
-    return Finding("every pair (A, V) with φ ≠ 0 over small fields, up to scale", cases, numbers)
+        trial.equal(f"numbers of points, {name}", ["1", "2"], sorted(counts))
+        trial.equal(f"two points where special, {name}", special, points == 2)
+        trial.numbers[f"pairs by points of their fiber, {name}"] = counts
+    return "every pair (A, V) with φ ≠ 0 over small fields, up to scale"
 
 
-def critical_points(quick: bool, _seed: int) -> Finding:
+@check("lemma-a.3")
+def critical_points(trial: Trial) -> str:
     """(A, V) is critical iff A = k⊗q and V = h⊗k, or A = 0, or V = 0 (lemma-a.3).
 
     The differential of (A, V) ↦ φ has its largest rank, d² + dd' − 1, everywhere else.
     """
-    cases: list[Case] = []
-    numbers: dict[str, int] = {}
-    for prime, d_out in _FIELDS[: 1 if quick else 2]:
-        pairs, field = all_pairs(prime, d_out), PrimeField(prime)
-        name = f"d = 2, d' = {d_out} over GF({prime})"
+    for pairs, name in _every_pair(trial, most=2):
+        field = PrimeField(pairs.prime)
         rank_A, rank_V = _both_ranks(pairs)
         expected = (rank_A * rank_V == 0) | ((rank_A == 1) & (rank_V == 1) & _parallel(pairs))
         found = np.array(
             [_is_critical(A, V, field) for A, V in zip(pairs.attention, pairs.value, strict=True)]
         )
-        cases.append(equal(f"pairs decided wrongly, {name}", 0, int(np.sum(found != expected))))
-        numbers[f"pairs, {name}"] = len(found)
-        numbers[f"critical pairs, {name}"] = int(np.sum(found))
-    A, V = np.zeros((2, 2)), np.eye(2)
-    dropped = rank(pair_differential(A, V), PrimeField())
-    return Finding(
-        checked="the rank of the differential at every pair (A, V): "
-        + ", ".join(f"{count} {name}" for name, count in numbers.items()),
-        cases=cases,
-        numbers=numbers,
-        counterexample=Counterexample(
-            text=f"d = d' = 2, A = 0, V = 1: the differential has rank {dropped} < 7, so (A, V) is "
-            "critical; V has rank two, so it is not of the printed form h⊗k.",
-            refutes=dropped < 7,
-            numbers={"rank": dropped, "largest rank": 7},
-        ),
+        trial.equal(f"pairs decided wrongly, {name}", 0, int(np.sum(found != expected)))
+        trial.numbers[f"pairs, {name}"] = len(found)
+        trial.numbers[f"critical pairs, {name}"] = int(np.sum(found))
+    dropped = rank(pair_differential(np.zeros((2, 2)), np.eye(2)), PrimeField())
+    trial.refute(
+        f"d = d' = 2, A = 0, V = 1: the differential has rank {dropped} < 7, so (A, V) is "
+        "critical; V has rank two, so it is not of the printed form h⊗k.",
+        dropped < 7,
+        {"rank": dropped, "largest rank": 7},
+    )
+    return "the rank of the differential at every pair (A, V): " + ", ".join(
+        f"{count} {name}" for name, count in trial.numbers.items()
     )
 
 
@@ -246,10 +219,3 @@ def _is_critical(A: np.ndarray, V: np.ndarray, field: PrimeField) -> bool:
     differential = pair_differential(A.astype(np.float64), V.astype(np.float64))
     balanced = np.ascontiguousarray(field.reduce(differential))
     return rank(balanced, field) < A.size + V.size - 1
-
-
-CHECKS: dict[str, Check] = {
-    "thm-3.2": fibers_of_one_layer,
-    "cor-a.2": birational,
-    "lemma-a.3": critical_points,
-}

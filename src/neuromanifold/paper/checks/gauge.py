@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from functools import partial
+from itertools import islice, product
 from typing import Any
 
 import jax
@@ -22,12 +23,14 @@ from neuromanifold.checkpoints.forward import apply
 from neuromanifold.checkpoints.gauge.group import PARTS, act
 from neuromanifold.checkpoints.gauge.part import GaugePart, Readout
 from neuromanifold.checkpoints.gauge.stream import antisymmetric, cayley, rotate_stream
-from neuromanifold.paper.checks.evidence import Case, Check, Finding, apart, close
+from neuromanifold.paper.checks.evidence import Case, close
+from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.statements.gauge import STATEMENTS
 
 TOLERANCE = 1e-10
 """Relative to the largest output; elements near the identity have condition below 10."""
 _TOKENS = 9
+Weights = dict[str, np.ndarray]
 
 
 def blocks() -> dict[str, Block]:
@@ -50,28 +53,29 @@ def blocks() -> dict[str, Block]:
 
     relative = Relative(buckets=4, distance=3, both=True)
     table = Attention(heads=2, groups=2, key_size=2, value_size=2, causal=False, relative=relative)
+    bert = {"attention": replace(plain, causal=False), "mlp": gelu, "norm": layer}
+    llama = {"mlp": gated, "norm": rms, "tables": tables[:1], "head": untied}
     return {
         "tied, layer norms": block(attention=plain, mlp=gelu, norm=layer, tables=tables, head=tied),
         "untied, layer norms": block(
             attention=plain, mlp=gelu, norm=layer, tables=tables, head=untied
         ),
-        "untied, RMS norms, gated": block(
-            attention=shared, mlp=gated, norm=rms, tables=tables[:1], head=untied
-        ),
+        "untied, RMS norms, gated": block(attention=shared, **llama),
         "norms of queries and keys": block(
-            attention=replace(shared, qk_norm="rms_head"),
-            mlp=replace(gated, activation="relu"),
-            norm=rms,
-            tables=tables[:1],
-            head=untied,
+            **llama
+            | {
+                "attention": replace(shared, qk_norm="rms_head"),
+                "mlp": replace(gated, activation="relu"),
+            }
         ),
         "sandwich, caps": block(
-            attention=replace(shared, softcap=4.0),
-            mlp=gated,
-            norm=replace(rms, offset=1.0),
-            placement="sandwich",
-            tables=tables[:1],
-            head=Head(kind="tied", rows=_TOKENS, softcap=3.0),
+            **llama
+            | {
+                "attention": replace(shared, softcap=4.0),
+                "norm": replace(rms, offset=1.0),
+                "placement": "sandwich",
+                "head": Head(kind="tied", rows=_TOKENS, softcap=3.0),
+            }
         ),
         "parallel, partly rotary": block(
             attention=partly,
@@ -82,9 +86,7 @@ def blocks() -> dict[str, Block]:
             head=untied,
         ),
         "norms after the sum": block(
-            attention=replace(plain, causal=False),
-            mlp=gelu,
-            norm=layer,
+            **bert,
             placement="post",
             final_norm=False,
             embed_norm=True,
@@ -94,9 +96,7 @@ def blocks() -> dict[str, Block]:
             attention=table, mlp=Mlp(size=4, activation="relu2"), norm=rms, tables=tables[:1]
         ),
         "image patches": block(
-            attention=replace(plain, causal=False),
-            mlp=gelu,
-            norm=layer,
+            **bert,
             tables=(("positions", 4),),
             patch=Patch(channels=1, height=2, width=2),
             head=untied,
@@ -104,7 +104,7 @@ def blocks() -> dict[str, Block]:
     }
 
 
-def weights_of(block: Block, generator: np.random.Generator) -> dict[str, np.ndarray]:
+def weights_of(block: Block, generator: np.random.Generator) -> Weights:
     """Random tensors with gains away from zero."""
     weights = {}
     for name, shape in block.shapes.items():
@@ -113,7 +113,7 @@ def weights_of(block: Block, generator: np.random.Generator) -> dict[str, np.nda
     return weights
 
 
-def inputs_of(block: Block, generator: np.random.Generator) -> dict[str, np.ndarray]:
+def inputs_of(block: Block, generator: np.random.Generator) -> Weights:
     """A random input."""
     if block.patch is not None:
         count = block.rows("positions") - 1
@@ -124,78 +124,70 @@ def inputs_of(block: Block, generator: np.random.Generator) -> dict[str, np.ndar
     }
 
 
+def _change(
+    block: Block, readout: Readout, before: Weights, after: Weights, inputs: Weights
+) -> float:
+    """The largest difference of the outputs at two weights, relative to the first."""
+    with jax.enable_x64(True):
+        first, second = (np.asarray(apply(block, one, inputs)) for one in (before, after))
+    if readout == "probabilities":
+        first, second = first - first[:1], second - second[:1]
+    return float(np.abs(second - first).max() / np.abs(first).max())
+
+
 def _moved(
     part: GaugePart, block: Block, readout: Readout, generator: np.random.Generator
 ) -> float:
-    """The largest change of the outputs under a random element of a part, relative."""
+    """How far a random element of a part moves the outputs."""
     weights, inputs = weights_of(block, generator), inputs_of(block, generator)
     element = {
         name: 0.2 * generator.normal(size=shape)
         for name, shape in part.shapes(block, readout).items()
     }
     with jax.enable_x64(True):
-        before = np.asarray(apply(block, weights, inputs))
-        after = np.asarray(apply(block, act(block, {part.name: element}, weights), inputs))
-    if readout == "probabilities":
-        before, after = before - before[:1], after - after[:1]
-    return float(np.abs(after - before).max() / np.abs(before).max())
+        after = act(block, {part.name: element}, weights)
+    return _change(block, readout, weights, after, inputs)
 
 
 def _cases(statement: str, seed: int) -> Iterator[Case]:
     generator = np.random.default_rng(seed)
     for name, block in blocks().items():
         rotary = block.attention.rotary is not None
-        readouts: tuple[Readout, ...] = ("logits",)
-        if block.head.kind != "none":
-            readouts = ("logits", "probabilities")
-        for part in PARTS:
-            own = part.statement
-            if own == "gauge-qk" and rotary:
-                own = "gauge-rope"
-            for readout in readouts:
-                if own == statement and part.dimension(block, readout):
-                    error = _moved(part, block, readout, generator)
-                    yield close(f"{name}: {part.name}, {readout}", error, TOLERANCE)
+        every: tuple[Readout, ...] = ("logits", "probabilities")
+        readouts = every if block.head.kind != "none" else every[:1]
+        for part, readout in product(PARTS, readouts):
+            own = "gauge-rope" if part.statement == "gauge-qk" and rotary else part.statement
+            if own == statement and part.dimension(block, readout):
+                error = _moved(part, block, readout, generator)
+                yield close(f"{name}: {part.name}, {readout}", error, TOLERANCE)
 
 
-def _symmetry(statement: str) -> Check:
-    def check(quick: bool, seed: int) -> Finding:
-        rounds = range(seed, seed + (1 if quick else 10))
-        each = 3 if quick else None
-        cases = [case for number in rounds for case in islice(_cases(statement, number), each)]
-        return Finding(
-            f"random elements on {len(blocks())} kinds of blocks, outputs in float64", cases, {}
-        )
-
-    return check
+def _symmetry(statement: str, trial: Trial) -> str:
+    rounds = range(trial.seed, trial.seed + (1 if trial.quick else 10))
+    for number in rounds:
+        trial.cases += islice(_cases(statement, number), 3 if trial.quick else None)
+    return f"random elements on {len(blocks())} kinds of blocks, outputs in float64"
 
 
-def tied_rotation(quick: bool, seed: int) -> Finding:
+for _one in STATEMENTS:
+    check(_one.id)(partial(_symmetry, _one.id))
+
+
+@check("tied-rotation")
+def tied_rotation(trial: Trial) -> str:
     """A rotation moves a tied model, signs and permutations do not (tied-rotation)."""
-    cases = []
     block = replace(blocks()["untied, RMS norms, gated"], head=Head(kind="tied", rows=_TOKENS))
-    for number in range(seed, seed + (1 if quick else 5)):
+    for number in range(trial.seed, trial.seed + (1 if trial.quick else 5)):
         generator = np.random.default_rng(number)
         weights, inputs = weights_of(block, generator), inputs_of(block, generator)
         signs = np.diag(generator.choice([-1.0, 1.0], 6))
         order = np.eye(6)[generator.permutation(6)]
         with jax.enable_x64(True):
             R = np.asarray(cayley(antisymmetric(block, 0.3 * generator.normal(size=15), 6)))
-            before = np.asarray(apply(block, weights, inputs))
-            for name, change in (("a rotation", R), ("signs", signs)):
-                after = np.asarray(apply(block, rotate_stream(block, change, weights), inputs))
-                error = float(np.abs(after - before).max() / np.abs(before).max())
-                case = apart if name == "a rotation" else close
-                cases.append(case(name, error, 1e-3 if name == "a rotation" else TOLERANCE))
-            along = rotate_stream(block, order, weights) | {
-                "final_norm": order @ weights["final_norm"]
-            }
-            after = np.asarray(apply(block, along, inputs))
-            error = float(np.abs(after - before).max() / np.abs(before).max())
-            cases.append(close("a permutation, with the gain", error, TOLERANCE))
-    return Finding("a tied block under rotations, signs and permutations", cases, {})
-
-
-CHECKS: dict[str, Check] = {statement.id: _symmetry(statement.id) for statement in STATEMENTS} | {
-    "tied-rotation": tied_rotation
-}
+            turned, signed, along = (rotate_stream(block, C, weights) for C in (R, signs, order))
+        along |= {"final_norm": order @ weights["final_norm"]}
+        trial.apart("a rotation", _change(block, "logits", weights, turned, inputs), 1e-3)
+        trial.close("signs", _change(block, "logits", weights, signed, inputs), TOLERANCE)
+        error = _change(block, "logits", weights, along, inputs)
+        trial.close("a permutation, with the gain", error, TOLERANCE)
+    return "a tied block under rotations, signs and permutations"

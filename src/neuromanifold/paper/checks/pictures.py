@@ -1,21 +1,22 @@
 """Checks of the figures: the records that they are drawn from, computed and compared."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from itertools import combinations
-from typing import Any, NamedTuple
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.numeric import estimate, numeric_jacobian
 from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.geometry.slices import PAIRS, SLICES, TWO_UMBRELLAS, WHITNEY_UMBRELLA
+from neuromanifold.geometry.slices import PAIRS, SLICES, TWO_UMBRELLAS, WHITNEY_UMBRELLA, Slice
 from neuromanifold.geometry.surfaces import SliceSurface, slice_surface
-from neuromanifold.networks.virtual import unrolled_factor
-from neuromanifold.paper.checks.evidence import Case, Check, Finding, close, equal
+from neuromanifold.paper.checks.evidence import Case
 from neuromanifold.paper.checks.exact_dimensions import certified
-from neuromanifold.paper.checks.unrolled import word
+from neuromanifold.paper.checks.trial import Trial, check
+from neuromanifold.paper.checks.virtual_weights import tree_factors, word
 from neuromanifold.symmetry.attention import attention_network
 
 SAMPLES = 250
@@ -76,6 +77,15 @@ class ExpectedDimension:
     parameters: int
 
 
+ROWS: Mapping[str, type[Any]] = {
+    "float64": FloatRank,
+    "float32": FloatRank,
+    "certificates": ExactRank,
+    "expected": ExpectedDimension,
+}
+"""What is known at each width of Figure 3, each from its own computation (fig-3)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reflection:
     """Two chains of tokens, mirror images around one place, whose monomials cancel (fig-4).
@@ -104,45 +114,37 @@ class Reflection:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Reflection":
         """The reflection with this JSON form, which has lists in place of tuples."""
-        return cls(
-            depth=data["depth"],
-            place=data["place"],
-            reach=data["reach"],
-            chain=tuple(data["chain"]),
-            mirrored=tuple(data["mirrored"]),
-            factors=tuple((layer, transposed) for layer, transposed in data["factors"]),
-            value=data["value"],
-            mirrored_value=data["mirrored_value"],
-        )
+        tuples: dict[str, Any] = {name: tuple(data[name]) for name in ("chain", "mirrored")}
+        tuples["factors"] = tuple(map(tuple, data["factors"]))
+        return cls(**{**data, **tuples})
 
 
-def surfaces(quick: bool) -> tuple[SliceSurface, SliceSurface]:
-    """The two slices of Figure 1: Whitney's umbrella, and two umbrellas (fig-1)."""
+def surfaces(quick: bool) -> list[SliceSurface]:
+    """The slices of Figure 1: Whitney's umbrella, and two umbrellas (fig-1)."""
+    return [_surface(slice_, quick) for slice_ in (WHITNEY_UMBRELLA, TWO_UMBRELLAS)]
+
+
+def _surface(slice_: Slice, quick: bool) -> SliceSurface:
     lines, points = (60, 12) if quick else (180, 24)
-    first, second = (
-        slice_surface(slice_, lines=lines, points=points)
-        for slice_ in (WHITNEY_UMBRELLA, TWO_UMBRELLAS)
-    )
-    return first, second
+    return slice_surface(slice_, lines=lines, points=points)
 
 
-def slice_of_a_layer(quick: bool, seed: int) -> Finding:
+@check("fig-1")
+def slice_of_a_layer(trial: Trial) -> str:
     """The surface has weights at every vertex, a singular line and a dotted part (fig-1)."""
-    cases: list[Case] = []
-    numbers: dict[str, object] = {}
     for slice_ in SLICES:
-        surface = slice_surface(slice_, lines=60 if quick else 180, points=12 if quick else 24)
+        surface = _surface(slice_, trial.quick)
         mesh, name = surface.mesh, slice_.name
-        cases.append(close(f"{name}: equation", mesh.equation_error, _MESH_ROUNDING))
-        cases.append(close(f"{name}: weights", mesh.weights_error, _MESH_ROUNDING))
+        trial.close(f"{name}: equation", mesh.equation_error, _MESH_ROUNDING)
+        trial.close(f"{name}: weights", mesh.weights_error, _MESH_ROUNDING)
         for segment in surface.singular:
             found = slice_.membership(segment.mean(axis=0)).member
-            cases.append(equal(f"{name}: singular line inside", True, found))
+            trial.equal(f"{name}: singular line inside", True, found)
         for segment in surface.closure_only:
             middle = slice_.membership(segment.mean(axis=0))
             dotted = middle.in_closure and not middle.member
-            cases.append(equal(f"{name}: dotted part outside", True, dotted))
-        numbers[name] = {
+            trial.equal(f"{name}: dotted part outside", True, dotted)
+        trial.numbers[name] = {
             "equation": slice_.polynomial,
             "vertices": len(mesh.vertices),
             "faces": len(mesh.faces),
@@ -150,35 +152,23 @@ def slice_of_a_layer(quick: bool, seed: int) -> Finding:
             "boundary points": surface.boundary_points,
         }
     umbrella = slice_surface(WHITNEY_UMBRELLA, lines=12, points=4)
-    cases.append(equal("the pinch", np.zeros((1, 3)), umbrella.boundary_points))
-    dimension = certified(PAIRS, seed).lower
-    cases.append(equal("dimension of the layer", 5, dimension))
-    return Finding(
+    trial.equal("the pinch", np.zeros((1, 3)), umbrella.boundary_points)
+    dimension = certified(PAIRS, trial.seed).lower
+    trial.equal("dimension of the layer", 5, dimension)
+    return (
         f"{len(SLICES)} slices: every vertex of the meshes against the equation and against its "
-        f"weights, float64; the dimension {dimension} by an exact rank (seed {seed})",
-        cases,
-        numbers,
+        f"weights, float64; the dimension {dimension} by an exact rank (seed {trial.seed})"
     )
 
 
-def unrolled_tree(_quick: bool, _seed: int) -> Finding:
+@check("fig-2")
+def unrolled_tree(trial: Trial) -> str:
     """The forms in the order drawn, from the base-3 rule and from the recursion (fig-2)."""
-    cases: list[Case] = []
-    numbers = {}
     for depth in (2, 3):
         factors = tree_factors(depth)
-        cases.append(equal(f"l = {depth}", word(depth), factors))
-        numbers[f"l = {depth}"] = " ".join(form_name(*factor) for factor in factors)
-    return Finding(
-        "the forms in order for l = 2 and 3, by the base-3 rule and by the recursion written out",
-        cases,
-        numbers,
-    )
-
-
-def tree_factors(depth: int) -> list[tuple[int, bool]]:
-    """Layer and transposition of M̃_1, …, M̃_{l̃−1} and of the last form M_1 (eq-12, fig-2)."""
-    return [*(unrolled_factor(j) for j in range(1, (3**depth - 1) // 2)), (1, False)]
+        trial.equal(f"l = {depth}", word(depth), factors)
+        trial.numbers[f"l = {depth}"] = " ".join(form_name(*factor) for factor in factors)
+    return "the forms in order for l = 2 and 3, by the base-3 rule and by the recursion written out"
 
 
 def form_name(layer: int, transposed: bool) -> str:
@@ -186,59 +176,36 @@ def form_name(layer: int, transposed: bool) -> str:
     return "M" + chr(ord("₀") + layer) + ("ᵀ" if transposed else "")
 
 
-def figure_three_network(width: int) -> Architecture:
-    """Two softmax layers of width δ, ranks 2, three tokens (fig-3)."""
-    return Architecture((width,) * 3, (2, 2), 3, "softmax")
+@check("fig-3")
+def dimensions(trial: Trial) -> str:
+    """Estimated, certified and expected dimensions for δ = 3, …, 10 (fig-3).
 
-
-class Row(NamedTuple):
-    """What is known at one width of Figure 3, each from its own computation (fig-3)."""
-
-    expected: ExpectedDimension
-    certificate: ExactRank
-    float64: FloatRank
-    float32: FloatRank
-
-    @property
-    def cases(self) -> list[Case]:
-        """Certificate and float64 must meet theory; float32 is shown as it is."""
-        name, dimension = f"δ = {self.expected.width}", self.expected.dimension
-        return [
-            equal(f"{name}: certificate", dimension, self.certificate.lower),
-            equal(f"{name}: proved", "exact", self.certificate.verdict),
-            equal(f"{name}: float64", dimension, self.float64.rank),
-        ]
-
-
-def _row(width: int, seed: int) -> Row:
-    network = figure_three_network(width)
-    theory, proved = dimension_formula(network), certified(network, seed)
-    assert theory.dimension is not None, "softmax bottlenecks have a formula"
-    measured = estimate(network, seed=seed, inputs=SAMPLES)
-    return Row(
-        ExpectedDimension(width, theory.dimension, theory.status, network.parameters),
-        ExactRank(width, proved.lower, proved.upper, proved.verdict, proved.prime),
-        FloatRank(width, measured.rank, measured.gap, measured.dtype),
-        _float32_rank(network, seed),
-    )
-
-
-def dimensions(quick: bool, seed: int) -> Finding:
-    """Estimated, certified and expected dimensions for δ = 3, …, 10 (fig-3)."""
-    widths = range(3, 6 if quick else 11)
-    rows = [_row(width, seed) for width in widths]
-    short = [row.float32.width for row in rows if row.float32.rank != row.expected.dimension]
-    return Finding(
+    Two softmax layers of width δ, ranks 2, three tokens. Certificate and float64 must meet theory;
+    float32 is shown as it is.
+    """
+    widths = range(3, 6 if trial.quick else 11)
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    short = []
+    for width in widths:
+        network = Architecture((width,) * 3, (2, 2), 3, "softmax")
+        theory, proved = dimension_formula(network), certified(network, trial.seed)
+        assert theory.dimension is not None, "softmax bottlenecks have a formula"
+        expected = ExpectedDimension(width, theory.dimension, theory.status, network.parameters)
+        exact = ExactRank(width, proved.lower, proved.upper, proved.verdict, proved.prime)
+        measured = estimate(network, seed=trial.seed, inputs=SAMPLES)
+        float64 = FloatRank(width, measured.rank, measured.gap, measured.dtype)
+        float32 = _float32_rank(network, trial.seed)
+        trial.equal(f"δ = {width}: certificate", expected.dimension, exact.lower)
+        trial.equal(f"δ = {width}: proved", "exact", exact.verdict)
+        trial.equal(f"δ = {width}: float64", expected.dimension, float64.rank)
+        for name, row in zip(ROWS, (float64, float32, exact, expected), strict=True):
+            rows[name].append(asdict(row))
+        if float32.rank != expected.dimension:
+            short.append(width)
+    trial.numbers |= {**rows, "widths where float32 falls short": short}
+    return (
         f"{len(widths)} widths δ = {widths[0]} to {widths[-1]}: exact ranks, float64 and float32 "
-        f"ranks of the Jacobian at {SAMPLES} normal inputs (seed {seed})",
-        [case for row in rows for case in row.cases],
-        {
-            "float64": [asdict(row.float64) for row in rows],
-            "float32": [asdict(row.float32) for row in rows],
-            "certificates": [asdict(row.certificate) for row in rows],
-            "expected": [asdict(row.expected) for row in rows],
-            "widths where float32 falls short": short,
-        },
+        f"ranks of the Jacobian at {SAMPLES} normal inputs (seed {trial.seed})"
     )
 
 
@@ -300,39 +267,36 @@ def reflection_example(seed: int) -> Reflection:
     return Reflection(depth, place, reach, first, second, tuple(tree_factors(depth)), *values)
 
 
-def cancellation(_quick: bool, seed: int) -> Finding:
+@check("fig-4")
+def cancellation(trial: Trial) -> str:
     """Mirror images around a skew form have opposite monomials (fig-4).
 
     Around a place of layer v the forms of lower layers are mirrored into their transposes, so the
     reflected chain has the same factors but for x_kᵀ Σ x_k', which changes sign. Every chain of
     tokens x_2, x_3 with at most two x_3 is tried, around every place of layer 2 and higher.
     """
-    depth = 3
-    forms, skew, X = _integers(seed, depth)
-    cases: list[Case] = []
+    forms, skew, X = _integers(trial.seed, depth=3)
     pairs = 0
-    for j, (layer, _) in enumerate(tree_factors(depth)[:-1], start=1):
-        if layer < 2:
-            continue
-        for chain in _chains(13, 2):
-            for reach in range((3 ** (layer - 1) - 1) // 2 + 1):
-                window = chain[j - reach - 1 : j + reach + 1]
-                if j + reach >= 13 or window[0] != window[-1]:
-                    continue
-                both = [
-                    monomial(one, j, forms, skew, X) for one in (chain, reflected(chain, j, reach))
-                ]
-                pairs += 1
-                if sum(both):
-                    cases.append(Case(f"place {j}, chain {chain}", f"{both[0]} + {both[1]} ≠ 0"))
-    example = reflection_example(seed)
-    cases.append(equal("the example of the figure", 0, example.value + example.mirrored_value))
-    cases.append(equal("the example does not vanish", True, example.value != 0))
-    cases.append(Case(f"{pairs} mirrored pairs"))
-    return Finding(
-        f"{pairs} pairs of mirrored chains for l = 3, in Python integers (seed {seed}): all cancel",
-        cases,
-        {"example": asdict(example), "pairs": pairs},
+    for j, (layer, _) in enumerate(tree_factors(3)[:-1], start=1):
+        reaches = range((3 ** (layer - 1) - 1) // 2 + 1) if layer > 1 else ()
+        for chain, reach in product(_chains(13, 2), reaches):
+            window = chain[j - reach - 1 : j + reach + 1]
+            if j + reach >= 13 or window[0] != window[-1]:
+                continue
+            mirrored = reflected(chain, j, reach)
+            first, second = (monomial(one, j, forms, skew, X) for one in (chain, mirrored))
+            pairs += 1
+            if first + second:
+                wrong = Case(f"place {j}, chain {chain}", f"{first} + {second} ≠ 0")
+                trial.cases.append(wrong)
+    example = reflection_example(trial.seed)
+    trial.equal("the example of the figure", 0, example.value + example.mirrored_value)
+    trial.equal("the example does not vanish", True, example.value != 0)
+    trial.cases.append(Case(f"{pairs} mirrored pairs"))
+    trial.numbers |= {"example": asdict(example), "pairs": pairs}
+    return (
+        f"{pairs} pairs of mirrored chains for l = 3, in Python integers (seed {trial.seed}): all "
+        "cancel"
     )
 
 
@@ -344,11 +308,3 @@ def _chains(length: int, most: int) -> list[tuple[int, ...]]:
             tokens = [3 if k in places else 2 for k in range(length)]
             chains.append((*tokens, 1))
     return chains
-
-
-CHECKS: dict[str, Check] = {
-    "fig-1": slice_of_a_layer,
-    "fig-2": unrolled_tree,
-    "fig-3": dimensions,
-    "fig-4": cancellation,
-}

@@ -5,13 +5,22 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import neuromanifold
 from neuromanifold.files import write_file
-from neuromanifold.paper.checks.checks import CHECKS
-from neuromanifold.paper.checks.evidence import Case, Evidence, Finding, evidence_of
-from neuromanifold.statements import get
+from neuromanifold.paper import checks
+from neuromanifold.paper.checks import trial
+from neuromanifold.paper.checks.evidence import Case, Check, Evidence, Finding, evidence_of
+from neuromanifold.statements import STATEMENTS, get
+
+for _module in iter_modules(checks.__path__, f"{checks.__name__}."):
+    import_module(_module.name)
+
+CHECKS: dict[str, Check] = {one.id: trial.CHECKS[one.id] for one in STATEMENTS}
+"""All checks, in the order of the registry."""
 
 
 def check_statement(statement_id: str, *, quick: bool = False, seed: int = 0) -> Evidence:

@@ -1,6 +1,7 @@
 """Checks of singular, boundary and limit points of one layer."""
 
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from neuromanifold.geometry.membership import factor_table
 from neuromanifold.geometry.segre import product_table
 from neuromanifold.geometry.tangent import TangentSpace, zariski_tangent_space
 from neuromanifold.networks.weights import Weights, conditioned_weights
-from neuromanifold.paper.checks.evidence import Case, Check, Counterexample, Finding, close, equal
+from neuromanifold.paper.checks.trial import Trial, check
 
 
 class Kind(NamedTuple):
@@ -69,15 +70,14 @@ def point_of(kind: Kind, seed: int) -> Weights:
     return Weights.from_tensors(layer, [tensors])
 
 
-def _sizes(quick: bool) -> list[tuple[int, int, int]]:
-    return [(2, 1, 2), (2, 2, 1)] if quick else [(2, 1, 2), (2, 2, 1), (2, 2, 2), (3, 2, 2)]
+_SIZES = [(2, 1, 2), (2, 2, 1), (2, 2, 2), (3, 2, 2)]
 
 
-def _kinds(quick: bool) -> list[Kind]:
+def _kinds(trial: Trial) -> list[Kind]:
     """All ranks of A and V; for ranks one with k ∦ v and with k ∥ v."""
     return [
         Kind(d, d_out, a, attention_rank, value_rank, parallel)
-        for d, d_out, a in _sizes(quick)
+        for d, d_out, a in trial.some(_SIZES, 2)
         for attention_rank in range(min(a, d) + 1)
         for value_rank in range(min(d, d_out) + 1)
         for parallel in ((False, True) if attention_rank == value_rank == 1 else (False,))
@@ -89,56 +89,55 @@ def _tangent_space(kind: Kind, seed: int) -> TangentSpace:
     return zariski_tangent_space(point_of(kind, seed), seed=seed)
 
 
-def _low_rank_example(seed: int) -> Counterexample:
+def _low_rank_example(trial: Trial) -> None:
     """Tangent vectors alone decide: one more than the dimension, so no equations are needed."""
-    tangent = zariski_tangent_space(point_of(_EXAMPLE, seed), highest_degree=2, seed=seed)
-    return Counterexample(
-        text=f"{_EXAMPLE}: rank A · rank V = "
-        f"{_EXAMPLE.attention_rank * _EXAMPLE.value_rank}, and still the tangent space has "
-        f"dimension at least {tangent.lower}, the neuromanifold {tangent.dimension}.",
-        refutes=tangent.singular is True,
-        numbers={"tangent space at least": tangent.lower, "dimension": tangent.dimension},
+    point = point_of(_EXAMPLE, trial.seed)
+    tangent = zariski_tangent_space(point, highest_degree=2, seed=trial.seed)
+    trial.refute(
+        f"{_EXAMPLE}: rank A · rank V = {_EXAMPLE.attention_rank * _EXAMPLE.value_rank}, and still "
+        f"the tangent space has dimension at least {tangent.lower}, the neuromanifold "
+        f"{tangent.dimension}.",
+        tangent.singular is True,
+        {"tangent space at least": tangent.lower, "dimension": tangent.dimension},
     )
 
 
-def singular_where_both_ranks_one(quick: bool, seed: int) -> Finding:
+@check("cor-a.4")
+def singular_where_both_ranks_one(trial: Trial) -> str:
     """Where rank A · rank V ≤ 1 the tangent space is too large (cor-a.4)."""
-    cases = [
-        equal(f"{kind}: singular", True, _tangent_space(kind, seed).singular)
-        for kind in _kinds(quick)
-        if kind.attention_rank * kind.value_rank <= 1
-    ]
-    return Finding(
-        f"Zariski tangent spaces at {len(cases)} points with rank A · rank V ≤ 1, bounded from "
-        f"both sides over a prime field (seed {seed})",
-        cases,
-        counterexample=_low_rank_example(seed),
+    kinds = [kind for kind in _kinds(trial) if kind.attention_rank * kind.value_rank <= 1]
+    for kind in kinds:
+        trial.equal(f"{kind}: singular", True, _tangent_space(kind, trial.seed).singular)
+    _low_rank_example(trial)
+    return (
+        f"Zariski tangent spaces at {len(kinds)} points with rank A · rank V ≤ 1, bounded from "
+        f"both sides over a prime field (seed {trial.seed})"
     )
 
 
-def all_singular_points(quick: bool, seed: int) -> Finding:
+@check("low-rank-singular")
+def all_singular_points(trial: Trial) -> str:
     """Singular iff rank A · rank V ≤ 1 or rank A < a < d (low-rank-singular)."""
-    cases: list[Case] = []
     table = {}
-    for kind in _kinds(quick):
-        tangent = _tangent_space(kind, seed)
+    for kind in _kinds(trial):
+        tangent = _tangent_space(kind, trial.seed)
         expected = (
             kind.attention_rank * kind.value_rank <= 1 or kind.attention_rank < kind.a < kind.d
         )
-        cases.append(equal(f"{kind}: singular", expected, tangent.singular))
-        classified = classify(point_of(kind, seed)).singular
-        cases.append(equal(f"{kind}: classified", expected, classified))
+        trial.equal(f"{kind}: singular", expected, tangent.singular)
+        classified = classify(point_of(kind, trial.seed)).singular
+        trial.equal(f"{kind}: classified", expected, classified)
         table[str(kind)] = f"tangent space {tangent.lower}, dimension {tangent.dimension}"
-    sizes = ", ".join(str(size) for size in _sizes(quick))
-    return Finding(
+    trial.numbers["points"] = table
+    sizes = ", ".join(str(size) for size in trial.some(_SIZES, 2))
+    return (
         f"{len(table)} points, every pair of ranks for (d, d', a) = {sizes}: Zariski tangent "
-        f"spaces over a prime field (seed {seed})",
-        cases,
-        {"points": table},
+        f"spaces over a prime field (seed {trial.seed})"
     )
 
 
-def boundary_points(quick: bool, seed: int) -> Finding:
+@check("cor-a.6")
+def boundary_points(trial: Trial) -> str:
     """The relative boundary is where (A, V) is critical (cor-a.6).
 
     A point is on the boundary when points of the Zariski closure that are not in the neuromanifold
@@ -146,23 +145,22 @@ def boundary_points(quick: bool, seed: int) -> Finding:
     At q_m h_n k v with k ∦ v they do not: q_m h_n (k v ± ε u²) is a product of real forms for
     small ε and u in the span of k and v, where all forms of rank two nearby are.
     """
-    cases: list[Case] = []
-    for kind in _kinds(quick):
+    for kind in _kinds(trial):
         if not kind.attention_rank == kind.value_rank == 1:
             continue
-        W = point_of(kind, seed)
+        W = point_of(kind, trial.seed)
         A, V = W.layers[0].attention_matrices()[0], W.layers[0].value_maps()[0]
         for size in (1e-1, 1e-2, 1e-3):
             near = factor_table(_beside(np.asarray(A), np.asarray(V), size), kind.a)
             outside = not near.member and near.in_closure
-            cases.append(equal(f"{kind}, ε = {size:g}", kind.parallel, outside))
-        cases.append(equal(f"{kind}: classified", kind.parallel, classify(W).boundary))
-    zero = point_of(Kind(2, 2, 2, 0, 1), seed)
-    cases.append(equal("the zero function: classified", True, classify(zero).boundary))
-    return Finding(
-        f"{len(cases)} comparisons: at points of ranks one, whether the Zariski closure leaves the "
-        f"neuromanifold at three small distances ε, float64 (seed {seed})",
-        cases,
+            trial.equal(f"{kind}, ε = {size:g}", kind.parallel, outside)
+        trial.equal(f"{kind}: classified", kind.parallel, classify(W).boundary)
+    zero = point_of(Kind(2, 2, 2, 0, 1), trial.seed)
+    trial.equal("the zero function: classified", True, classify(zero).boundary)
+    return (
+        f"{len(trial.cases)} comparisons: at points of ranks one, whether the Zariski "
+        "closure leaves the neuromanifold at three small distances ε, float64 "
+        f"(seed {trial.seed})"
     )
 
 
@@ -185,56 +183,42 @@ def _beside(A: np.ndarray, V: np.ndarray, size: float) -> np.ndarray:
     return product_table(A, V) + product_table(np.outer(u, q), moved)
 
 
-def closed(quick: bool, seed: int) -> Finding:
+@check("cor-a.1")
+def closed(trial: Trial) -> str:
     """Limits of functions are functions, even when the weights diverge (cor-a.1)."""
     escapes: tuple[Escape, ...] = ("scaling", "key-query", "vanishing")
-    cases: list[Case] = []
     norms = {}
-    for d, d_out, a in _sizes(quick):
+    for (d, d_out, a), escape in product(trial.some(_SIZES, 2), escapes):
         layer = Architecture((d, d_out), (a,), 2)
-        for escape in escapes:
-            sequence = diverging_sequence(conditioned_weights(layer, seed), escape, seed=seed)
-            limit = limit_of_functions(sequence)
-            name = f"{layer}, {escape}"
-            error = np.inf if limit.error is None else limit.error
-            cases.append(close(f"{name}: the limit has weights", float(error), 1e-9))
-            growth = float(limit.weight_norms[-1] / limit.weight_norms[0])
-            cases.append(equal(f"{name}: the weights diverge", True, growth > 1e3))
-            norms[name] = growth
-    return Finding(
+        weights = conditioned_weights(layer, trial.seed)
+        limit = limit_of_functions(diverging_sequence(weights, escape, seed=trial.seed))
+        name = f"{layer}, {escape}"
+        error = np.inf if limit.error is None else limit.error
+        trial.close(f"{name}: the limit has weights", float(error), 1e-9)
+        norms[name] = growth = float(limit.weight_norms[-1] / limit.weight_norms[0])
+        trial.equal(f"{name}: the weights diverge", True, growth > 1e3)
+    trial.numbers["growth of the weights"] = norms
+    return (
         f"{len(norms)} sequences of weights that grow a thousand times and more while their "
-        f"functions converge; weights of each limit found to 1e-9 (seed {seed})",
-        cases,
-        {"growth of the weights": norms},
+        f"functions converge; weights of each limit found to 1e-9 (seed {trial.seed})"
     )
 
 
-def geometry_of_one_layer(quick: bool, seed: int) -> Finding:
+@check("thm-3.4")
+def geometry_of_one_layer(trial: Trial) -> str:
     """Closed; singular and boundary points by ranks of A and V (thm-3.4)."""
-    parts = [
-        closed(quick, seed),
-        singular_where_both_ranks_one(quick, seed),
-        boundary_points(quick, seed),
-    ]
     smooth = [
-        equal(f"{kind}: singular", False, _tangent_space(kind, seed).singular)
-        for kind in _kinds(quick)
+        kind
+        for kind in _kinds(trial)
         if kind.attention_rank == min(kind.a, kind.d)
         and kind.value_rank == min(kind.d, kind.d_out)
         and kind.attention_rank * kind.value_rank > 1
     ]
-    return Finding(
-        checked="closedness, singular and boundary points together, and "
-        f"{len(smooth)} points of full rank, which are smooth (seed {seed})",
-        cases=[*smooth, *(case for part in parts for case in part.cases)],
-        counterexample=_low_rank_example(seed),
+    for kind in smooth:
+        trial.equal(f"{kind}: singular", False, _tangent_space(kind, trial.seed).singular)
+    for part in (closed, singular_where_both_ranks_one, boundary_points):
+        part(trial)
+    return (
+        "closedness, singular and boundary points together, and "
+        f"{len(smooth)} points of full rank, which are smooth (seed {trial.seed})"
     )
-
-
-CHECKS: dict[str, Check] = {
-    "cor-a.1": closed,
-    "cor-a.4": singular_where_both_ranks_one,
-    "cor-a.6": boundary_points,
-    "low-rank-singular": all_singular_points,
-    "thm-3.4": geometry_of_one_layer,
-}

@@ -12,8 +12,9 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.verify import flint_rank
 from neuromanifold.formula.bounds import proved_bounds
 from neuromanifold.formula.layers import forms_told_apart, spanned_widths
-from neuromanifold.paper.checks.evidence import Case, Check, Finding, equal
+from neuromanifold.paper.checks.evidence import Case, equal
 from neuromanifold.paper.checks.exact_dimensions import certified
+from neuromanifold.paper.checks.trial import Trial, check
 
 PRIME = 1048573
 Integers = np.ndarray
@@ -113,20 +114,19 @@ _WIDER = [
 ]
 
 
-def forms(quick: bool, seed: int) -> Finding:
+@check("told-apart")
+def forms(trial: Trial) -> str:
     """The values of a layer tell no more forms apart than is claimed (told-apart)."""
-    networks = _WIDER[::4] if quick else _WIDER
-    cases: list[Case] = []
-    reached = 0
+    networks, reached = _WIDER[::4] if trial.quick else _WIDER, 0
     for network in networks:
-        most, found = forms_told_apart(network, *network.widths[:2]), told_apart(network, seed)
-        cases.append(Case(network.name, f"{found} > {most}" if found > most else None))
+        most = forms_told_apart(network, *network.widths[:2])
+        found = told_apart(network, trial.seed)
+        trial.cases.append(Case(network.name, f"{found} > {most}" if found > most else None))
         reached += found == most
-    return Finding(
-        f"forms that the values of {len(networks)} layers see, mod {PRIME} (seed {seed}); as many "
-        f"as is claimed in {reached}",
-        cases,
-        {"reached": reached},
+    trial.numbers["reached"] = reached
+    return (
+        f"forms that the values of {len(networks)} layers see, mod {PRIME} (seed {trial.seed}); as "
+        f"many as is claimed in {reached}"
     )
 
 
@@ -147,22 +147,21 @@ _SPANNING = [
 ]
 
 
-def spans(quick: bool, seed: int) -> Finding:
+@check("spanned-values")
+def spans(trial: Trial) -> str:
     """Values of lightning layers span at least what is claimed (spanned-values)."""
-    cases: list[Case] = []
     reached = 0
-    for network in _SPANNING[::3] if quick else _SPANNING:
+    for network in _SPANNING[::3] if trial.quick else _SPANNING:
         least = spanned_widths(network, network.widths)
         for i in range(1, network.depth):
-            found = span(network, i, seed)
+            found = span(network, i, trial.seed)
             short = f"{found} < {least[i]}" if found < least[i] else None
-            cases.append(Case(f"{network}: {i} layers", short))
+            trial.cases.append(Case(f"{network}: {i} layers", short))
             reached += found == least[i]
-    return Finding(
-        f"the span of the values of {len(cases)} networks mod {PRIME} (seed {seed}); as small as "
-        f"is claimed in {reached}",
-        cases,
-        {"reached": reached},
+    trial.numbers["reached"] = reached
+    return (
+        f"the span of the values of {len(trial.cases)} networks mod {PRIME} (seed {trial.seed}); "
+        f"as small as is claimed in {reached}"
     )
 
 
@@ -196,7 +195,8 @@ def _of_degree(network: Architecture, seed: int) -> Case:
     return equal(f"{network}: degree", 0 * total, total)
 
 
-def maps(quick: bool, seed: int) -> Finding:
+@check("polynomial-maps")
+def maps(trial: Trial) -> str:
     """Without mask lightning is X ↦ N(X Xᵀ) X, and few inputs of one coordinate show all of N."""
     networks = [
         Architecture((2, 3, 2), (2, 1), 3, heads=2),
@@ -208,17 +208,13 @@ def maps(quick: bool, seed: int) -> Finding:
         Architecture((1, 3, 3), (1, 1), 1, heads=2, skip="inner"),
         Architecture((1, 3, 1), (2, 2), 2, heads=3),
     ]
-    cases = [_in_rotated_tokens(network, seed) for network in networks]
-    cases += [_of_degree(network, seed) for network in networks]
-    for network in reached[:1] if quick else reached:
+    trial.cases += [_in_rotated_tokens(network, trial.seed) for network in networks]
+    trial.cases += [_of_degree(network, trial.seed) for network in networks]
+    for network in trial.some(reached, 1):
         (least,) = (b for b in proved_bounds(network) if b.statement == "polynomial-maps")
-        cases.append(equal(f"{network}: dimension", least.value, certified(network, seed).lower))
-    return Finding(
+        found = certified(network, trial.seed).lower
+        trial.equal(f"{network}: dimension", least.value, found)
+    return (
         f"values at rotated and at scaled inputs mod {PRIME} for {len(networks)} networks, and the "
-        f"dimensions of networks that reach the bound (seed {seed})",
-        cases,
-        {},
+        f"dimensions of networks that reach the bound (seed {trial.seed})"
     )
-
-
-CHECKS: dict[str, Check] = {"told-apart": forms, "spanned-values": spans, "polynomial-maps": maps}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from neuromanifold.paper.checks.consensus import Spread
-from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, TEAL, axes_for
+from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, TEAL, axes_for, note, plain
 
 _COLOURS = (INK, BLUE, ORANGE, TEAL, RED)
 FLOAT32, FLOAT64 = -24, -53
@@ -28,18 +28,10 @@ def consensus_figure(curves: Sequence[Spread], ax: Axes | None = None) -> Axes:
         axes.plot(exponents, heights, marker="o", markersize=4, color=colour, label=label)
     for height, name in ((FLOAT32, "float32"), (FLOAT64, "float64")):
         axes.axhline(height, color=MUTED, linewidth=1, linestyle="--")
-        axes.annotate(
-            f"below this {name} loses them",
-            (exponents[-1], height),
-            xytext=(0, 4),
-            textcoords="offset points",
-            fontsize=10,
-            color=MUTED,
-        )
+        note(axes, f"below this {name} loses them", (exponents[-1], height), 4, color=MUTED)
     axes.set_xlabel(r"$\log_2 \varepsilon$, the spread of the input tokens", fontsize=12)
     axes.set_ylabel(r"$\log_2$ of the largest distance of two tokens", fontsize=12)
     axes.set_ylim(-200, 8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#e8eaee")
+    plain(axes)
     axes.legend(frameon=False, fontsize=11, loc="lower right")
     return axes

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuromanifold.paper.checks.pictures import ExactRank, ExpectedDimension, FloatRank
-from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED
+from neuromanifold.style import BLUE, MUTED, ORANGE, RED, note, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +69,19 @@ def dimensions_figure(
     for one in series:
         one.draw(upper, dict.fromkeys(theory, 0))
         one.draw(lower, theory)
-    _write_numbers(upper, theory)
+    for place in theory.items():
+        note(upper, str(place[1]), place, 13, ha="center", fontsize=11)
     upper.set_ylabel("dimension", fontsize=13)
     lower.set_ylabel("less the formula", fontsize=12)
     lower.set_xlabel(r"width $\delta$", fontsize=13)
     lower.set_xticks(list(theory))
     upper.legend(frameon=False, fontsize=12, loc="upper left")
-    _plain(upper, 0.12)
-    _plain(lower, 0.25)
+    for axes, margin in ((upper, 0.12), (lower, 0.25)):
+        axes.margins(y=margin)
+        axes.tick_params(labelsize=11)
+        plain(axes, "y")
     return ax
 
 
 def _ranks(series: Sequence[FloatRank]) -> dict[int, int]:
     return {row.width: row.rank for row in series if row.rank is not None}
-
-
-def _write_numbers(axes: Axes, theory: Mapping[int, int]) -> None:
-    for width, dimension in theory.items():
-        axes.annotate(
-            str(dimension),
-            (width, dimension),
-            xytext=(0, 13),
-            ha="center",
-            textcoords="offset points",
-            fontsize=11,
-            color=INK,
-        )
-
-
-def _plain(axes: Axes, margin: float) -> None:
-    """No frame, faint lines to read heights from."""
-    axes.margins(y=margin)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=11)
-    axes.grid(axis="y", color="#e8eaee")
-    axes.set_axisbelow(True)

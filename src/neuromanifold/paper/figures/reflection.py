@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from neuromanifold.paper.checks.pictures import Reflection
-from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, axes_for
+from neuromanifold.style import BLUE, INK, MUTED, ORANGE, RED, axes_for, write
 
 _TOKENS = {1: MUTED, 2: BLUE, 3: ORANGE}
 _TOP, _BOTTOM = 1.75, 0.0
@@ -35,18 +35,10 @@ def reflection_figure(reflection: Reflection, ax: Axes | None = None) -> Axes:
 
 def _window(axes: Axes, j: int, m: int) -> None:
     """The part that is reflected, and the mirror."""
-    left, width, height = j - m - 0.42, 2 * m + 1.84, _TOP - _BOTTOM + 1.35
-    axes.add_patch(
-        Rectangle((left, _BOTTOM - 0.75), width, height, facecolor=_WINDOW, edgecolor="none")
-    )
-    axes.plot(
-        [j + 0.5, j + 0.5],
-        [_BOTTOM - 0.75, _TOP + 0.6],
-        color=RED,
-        linewidth=1.4,
-        linestyle=(0, (4, 3)),
-        zorder=1,
-    )
+    corner, height = (j - m - 0.42, _BOTTOM - 0.75), _TOP - _BOTTOM + 1.35
+    axes.add_patch(Rectangle(corner, 2 * m + 1.84, height, facecolor=_WINDOW, edgecolor="none"))
+    mirror, dashes = [_BOTTOM - 0.75, _TOP + 0.6], (0, (4, 3))
+    axes.plot([j + 0.5, j + 0.5], mirror, color=RED, linewidth=1.4, linestyle=dashes, zorder=1)
     axes.text(j + 0.5, _TOP + 0.72, "mirror", ha="center", color=RED, fontsize=12)
 
 
@@ -65,42 +57,18 @@ def _chain(axes: Axes, reflection: Reflection, chain: Sequence[int], y: float) -
     for place, token in enumerate(chain, start=1):
         inside = j - m <= place <= j + m + 1
         axes.scatter(place, y, s=520, color=_TOKENS[token], zorder=3, alpha=1 if inside else 0.55)
-        axes.text(
-            place, y, f"$x_{token}$", ha="center", va="center", color="white", fontsize=13, zorder=4
-        )
+        write(axes, place, y, f"$x_{token}$", color="white", zorder=4)
     for place, (layer, transposed) in enumerate(reflection.factors, start=1):
         centre = place == j
-        axes.plot(
-            [place + 0.27, place + 0.73],
-            [y, y],
-            color=RED if centre else INK,
-            linewidth=3 if centre else 1.2,
-            zorder=2,
-        )
+        colour, width = (RED, 3) if centre else (INK, 1.2)
+        axes.plot([place + 0.27, place + 0.73], [y, y], color=colour, linewidth=width, zorder=2)
         letter = r"\Sigma" if centre else "M"
         name = f"${letter}_{layer}" + (r"^{\!\top}$" if transposed else "$")
         background = {"facecolor": _WINDOW, "edgecolor": "none", "pad": 2.5} if centre else None
-        axes.text(
-            place + 0.5,
-            y - 0.36,
-            name,
-            ha="center",
-            va="center",
-            fontsize=13,
-            color=RED if centre else INK,
-            bbox=background,
-        )
+        write(axes, place + 0.5, y - 0.36, name, color=colour, bbox=background)
 
 
 def _arrow(axes: Axes, source: int, target: int) -> None:
-    axes.add_patch(
-        FancyArrowPatch(
-            (source, _TOP - 0.5),
-            (target, _BOTTOM + 0.24),
-            arrowstyle="-|>",
-            mutation_scale=13,
-            color=MUTED,
-            linewidth=1.2,
-            zorder=1,
-        )
-    )
+    look = {"arrowstyle": "-|>", "mutation_scale": 13, "color": MUTED, "linewidth": 1.2}
+    ends = (source, _TOP - 0.5), (target, _BOTTOM + 0.24)
+    axes.add_patch(FancyArrowPatch(*ends, **look, zorder=1))

@@ -65,23 +65,14 @@ def _draw(axes: Any, surface: SliceSurface) -> None:
     mesh = surface.mesh
     elevation, azimuth = _VIEWS[surface.slice.name]
     triangles = mesh.vertices[mesh.faces]
-    axes.add_collection3d(
-        Poly3DCollection(
-            triangles,
-            facecolors=_shaded(triangles, surface),
-            edgecolors=(1, 1, 1, 0.08),
-            linewidths=0.15,
-            zorder=1,
-        )
-    )
-    axes.add_collection3d(
-        Line3DCollection(surface.singular, colors=YELLOW, linewidths=4.0, zorder=3)
-    )
-    axes.add_collection3d(
-        Line3DCollection(
-            surface.closure_only, colors=YELLOW, linewidths=3.2, linestyles=(0, (1, 1.3)), zorder=3
-        )
-    )
+    lines, dots = {"colors": YELLOW, "zorder": 3}, (0, (1, 1.3))
+    sheet = {"edgecolors": (1, 1, 1, 0.08), "linewidths": 0.15, "zorder": 1}
+    for part in (
+        Poly3DCollection(triangles, facecolors=_shaded(triangles, surface), **sheet),
+        Line3DCollection(surface.singular, linewidths=4.0, **lines),
+        Line3DCollection(surface.closure_only, linewidths=3.2, linestyles=dots, **lines),
+    ):
+        axes.add_collection3d(part)
     points = surface.boundary_points
     axes.scatter(*points.T, s=70, color=RED, edgecolors="white", depthshade=False, zorder=4)
     for axis, limits, name in zip("xyz", surface.box, surface.slice.coordinates, strict=True):

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from neuromanifold.style import INK, LAYERS, MUTED
+from neuromanifold.style import INK, LAYERS, MUTED, write
 
 Factor = tuple[int, bool]
 
@@ -131,16 +131,8 @@ def _nodes(axes: Axes, node: Node, factors: Sequence[Factor]) -> None:
         zorder=2,
     )
     axes.add_patch(box)
-    axes.text(
-        node.x,
-        node.height,
-        f"${node.name}$",
-        ha="center",
-        va="center",
-        fontsize=14,
-        color=INK if node.place is None else "white",
-        zorder=3,
-    )
+    ink = INK if node.place is None else "white"
+    write(axes, node.x, node.height, f"${node.name}$", fontsize=14, color=ink, zorder=3)
     for child in node.children:
         _nodes(axes, child, factors)
 
@@ -150,17 +142,17 @@ def _digits(axes: Axes, factors: Sequence[Factor]) -> None:
     middle = (len(factors) + 1) / 2
     left = middle - max(len(factors), 13) / 2 - 0.2
     for row, name in ((-0.72, "form"), (-1.45, "$j$ in base 3")):
-        axes.text(left, row, name, ha="right", va="center", fontsize=11, color=MUTED)
+        write(axes, left, row, name, ha="right", fontsize=11, color=MUTED)
     for j, (layer, _) in enumerate(factors, start=1):
         colour = LAYERS[layer - 1]
         last = j == len(factors)
         name = r"$A_1$" if last else rf"$\widetilde{{M}}_{{{j}}}$"
-        axes.text(j, -0.72, name, ha="center", va="center", fontsize=13, color=INK)
+        write(axes, j, -0.72, name)
         digits = _base_three(j)
         split = len(digits) - layer
         before, deciding, after = digits[:split], digits[split], digits[split + 1 :]
         text = rf"$\mathrm{{{before}}}\mathbf{{{deciding}}}\mathrm{{{after}}}$"
-        axes.text(j, -1.45, text, ha="center", va="center", fontsize=13, color=colour)
+        write(axes, j, -1.45, text, color=colour)
 
 
 def _base_three(j: int) -> str:

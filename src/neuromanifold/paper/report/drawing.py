@@ -9,14 +9,8 @@ from matplotlib.figure import Figure
 
 from neuromanifold.paper.checks.consensus import Spread
 from neuromanifold.paper.checks.evidence import Evidence
-from neuromanifold.paper.checks.pictures import (
-    ExactRank,
-    ExpectedDimension,
-    FloatRank,
-    Reflection,
-    surfaces,
-    tree_factors,
-)
+from neuromanifold.paper.checks.pictures import ROWS, Reflection, surfaces
+from neuromanifold.paper.checks.virtual_weights import tree_factors
 from neuromanifold.paper.figures.consensus import consensus_figure
 from neuromanifold.paper.figures.dimensions import dimensions_figure
 from neuromanifold.paper.figures.reflection import reflection_figure
@@ -69,21 +63,14 @@ def _tree(_evidence: Evidence) -> tuple[Figure, str]:
 def _dimensions(evidence: Evidence) -> tuple[Figure, str]:
     """Figure 3 (fig-3)."""
     numbers = evidence.evidence
-    float32 = [FloatRank(**row) for row in numbers["float32"]]
-    certificates = [ExactRank(**row) for row in numbers["certificates"]]
-    panels = dimensions_figure(
-        [FloatRank(**row) for row in numbers["float64"]],
-        float32,
-        certificates,
-        [ExpectedDimension(**row) for row in numbers["expected"]],
-    )
+    rows = {name: [kind(**row) for row in numbers[name]] for name, kind in ROWS.items()}
     short = numbers["widths where float32 falls short"]
     caption = (
         "Two softmax layers with ranks 2, three tokens and all widths δ, 250 normal inputs. The "
-        f"squares are proved over GF({certificates[0].prime}); float64 agrees; float32 falls short "
-        f"at {len(short)} of {len(float32)} widths."
+        f"squares are proved over GF({rows['certificates'][0].prime}); float64 agrees; float32 "
+        f"falls short at {len(short)} of {len(rows['float32'])} widths."
     )
-    return figure_of(panels[0]), caption
+    return figure_of(dimensions_figure(**rows)[0]), caption
 
 
 def _reflection(evidence: Evidence) -> tuple[Figure, str]:
@@ -122,5 +109,7 @@ def draw(evidence: Evidence, folder: Path) -> Drawing | None:
     if evidence.id not in _DRAWINGS or evidence.verdict == "fails":
         return None
     figure, caption = _DRAWINGS[evidence.id](evidence)
-    png, svg = save_figure(figure, folder, evidence.id.replace("fig", "figure"))
+    name = evidence.id.replace("fig", "figure")
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    save_figure(figure, png, svg)
     return Drawing(evidence.id, caption, png, svg)

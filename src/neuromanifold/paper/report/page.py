@@ -12,16 +12,7 @@ from neuromanifold.paper.checks.evidence import Evidence, Verdict
 from neuromanifold.paper.checks.redundancy import redundancy_table
 from neuromanifold.paper.report.drawing import Drawing
 from neuromanifold.paper.report.mathematics import typeset
-from neuromanifold.statements import (
-    Statement,
-    beyond,
-    deep,
-    gauge,
-    get,
-    objects,
-    single_layer,
-    softmax,
-)
+from neuromanifold.statements import GROUPS, STATEMENTS, Statement, get
 
 _MEANINGS: Mapping[Verdict, str] = {
     "holds": "as claimed",
@@ -93,17 +84,12 @@ def _opening(evidence: Sequence[Evidence], quick: bool, seed: int) -> str:
 def _sections(evidence: Sequence[Evidence]) -> Iterable[str]:
     """The statements in the groups of the registry, the figures apart."""
     found = {one.id: one for one in evidence}
-    groups = (
-        ("The objects", objects.STATEMENTS),
-        ("One layer", single_layer.STATEMENTS),
-        ("Deep networks", [s for s in deep.STATEMENTS if s.kind != "figure"]),
-        ("Softmax networks", softmax.STATEMENTS),
-        ("Beyond the paper", beyond.STATEMENTS),
-        ("Real transformers", gauge.STATEMENTS),
-        ("What the figures show", [s for s in deep.STATEMENTS if s.kind == "figure"]),
-    )
-    for title, statements in groups:
-        articles = [_article(s, found[s.id]) for s in statements if s.id in found]
+    groups = {
+        title: [one for one in group if one.kind != "figure"] for title, group in GROUPS.items()
+    }
+    groups["What the figures show"] = [one for one in STATEMENTS if one.kind == "figure"]
+    for title, statements in groups.items():
+        articles = [_article(one, found[one.id]) for one in statements if one.id in found]
         if articles:
             yield f"<h2>{title}</h2>{''.join(articles)}"
 
@@ -191,36 +177,35 @@ def _embedded(drawing: Drawing) -> str:
     return f"data:image/png;base64,{base64.b64encode(drawing.png.read_bytes()).decode()}"
 
 
+def _table(rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> str:
+    """Rows of cells that are HTML."""
+    titles = "".join(f"<th>{title}</th>" for title in head)
+    lines = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    thead = f"<thead><tr>{titles}</tr></thead>" if head else ""
+    return f'<div class="scroll"><table>{thead}<tbody>{body}</tbody></table></div>'
+
+
 def _redundancy() -> str:
     """Parameters against dimension for common shapes (redundancy)."""
-    rows = "".join(
-        f"<tr><td>{typeset(str(row['shape']))}</td><td>{row['ratio']:.4g}</td>"
-        f"<td>{row['parameters']:,}</td><td>{row['dimension']:,}</td><td>{row['status']}</td></tr>"
-        for row in redundancy_table()
+    head = ("Shape", "Ratio", "Parameters", "Dimension", "Status")
+    rows = (
+        (typeset(shape), f"{ratio:.4g}", f"{parameters:,}", f"{dimension:,}", status)
+        for shape, parameters, dimension, ratio, status in map(dict.values, redundancy_table())
     )
     text = (
         "With all widths and ranks d there are 3d^2 l parameters and (l + 1)d^2 − l dimensions. "
         "For one layer the ratio is 3/2; with depth it tends to 3."
     )
-    return (
-        f'<h2 id="redundancy">How many parameters are too many</h2><p>{typeset(text)}</p>'
-        '<div class="scroll"><table><thead><tr><th>Shape</th><th>Ratio</th><th>Parameters</th>'
-        f"<th>Dimension</th><th>Status</th></tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    title = '<h2 id="redundancy">How many parameters are too many</h2>'
+    return f"{title}<p>{typeset(text)}</p>{_table(rows, head)}"
 
 
 def _timings(evidence: Sequence[Evidence], seconds: Mapping[str, float]) -> str:
     slowest = sorted(evidence, key=lambda one: -one.seconds)[:12]
-    rows = "".join(
-        f'<tr><td><a href="#{one.id}">{one.id}</a></td><td>{one.seconds:.1f} s</td></tr>'
-        for one in slowest
-    )
-    parts = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{value:.1f} s</td></tr>"
-        for name, value in seconds.items()
-    )
+    rows = [(html.escape(name), f"{value:.1f} s") for name, value in seconds.items()]
+    rows += [(f'<a href="#{one.id}">{one.id}</a>', f"{one.seconds:.1f} s") for one in slowest]
     return (
         '<h2 id="timings">How long it took</h2><p>The slowest checks, and the other parts; the '
-        "time of every check is with its numbers.</p>"
-        f'<div class="scroll"><table><tbody>{parts}{rows}</tbody></table></div>'
+        f"time of every check is with its numbers.</p>{_table(rows)}"
     )

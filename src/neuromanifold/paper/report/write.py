@@ -2,15 +2,15 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from neuromanifold.files import write_file
 from neuromanifold.paper.checks.evidence import Evidence
-from neuromanifold.paper.report.drawing import draw
+from neuromanifold.paper.report.drawing import Drawing, draw
 from neuromanifold.paper.report.page import page
-from neuromanifold.paper.report.results import results
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def write_report(
         "all checks": sum(one.seconds for one in evidence),
         "drawing the figures": time.perf_counter() - started,
     }
-    found = results(evidence, {one.id: one.to_dict() for one in drawings}, seconds)
+    found = results(evidence, drawings, seconds)
     text = page(evidence, drawings, seconds, quick=quick, seed=seed)
     report = Report(
         page=folder / "index.html",
@@ -56,3 +56,15 @@ def write_report(
     write_file(report.results, content.encode(), force=True)
     write_file(report.page, text.encode(), force=True)
     return report
+
+
+def results(
+    evidence: Sequence[Evidence], drawings: Sequence[Drawing], seconds: Mapping[str, float]
+) -> dict[str, Any]:
+    """What `results.json` holds: every number of the page, with its evidence."""
+    times = {one.id: one.seconds for one in evidence} | dict(seconds)
+    return {
+        "statements": [one.to_dict() for one in evidence],
+        "figures": {one.id: one.to_dict() for one in drawings},
+        "seconds": {name: round(value, 3) for name, value in times.items()},
+    }
