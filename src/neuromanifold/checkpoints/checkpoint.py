@@ -1,6 +1,6 @@
 """`Checkpoint`: a model in a file, read as the tensors of a block, one layer at a time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -93,10 +93,11 @@ class Checkpoint:
         tied = self.found.block.head.kind == "tied"
         return "tokens" if name == "unembedding" and tied else name
 
-    def layer(self, layer: int) -> Float64Tensors:
-        """The tensors of one layer in float64, by their names inside a layer."""
+    def layer(self, layer: int, names: Iterable[str] | None = None) -> Float64Tensors:
+        """The tensors of one layer in float64, all or some, by their names inside a layer."""
         at = 0 if self.block.shared else layer
-        return {name: self.tensor(f"layers.{at}.{name}") for name in self.block.layer_shapes}
+        wanted = self.block.layer_shapes if names is None else names
+        return {name: self.tensor(f"layers.{at}.{name}") for name in wanted}
 
     def outer(self) -> Float64Tensors:
         """The tensors outside the layers in float64."""

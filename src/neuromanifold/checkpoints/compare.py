@@ -178,8 +178,8 @@ class Pair:
 
     def __init__(self, a: Checkpoint, b: Checkpoint) -> None:
         self.block = a.block
-        self._forms = folded(a), folded(b)
-        first, second = (form.outer() for form in self._forms)
+        self.forms = folded(a), folded(b)
+        first, second = (form.outer() for form in self.forms)
         self.rotation = match_stream(self.block, first, second)
         self.heads: np.ndarray | None = None
         second = moved_outer(self.block, first, second, self.rotation)
@@ -199,7 +199,7 @@ class Pair:
 
     def layer(self, layer: int) -> tuple[Tensors, Tensors]:
         """The folded tensors of one layer of both."""
-        first, second = (form.layer(layer) for form in self._forms)
+        first, second = (form.layer(layer) for form in self.forms)
         return first, second if self.rotation is None else rotate_layer(second, self.rotation)
 
     def costs(self, layer: int) -> np.ndarray:
