@@ -94,17 +94,17 @@ def _turn_neurons(block: Block, first: Tensors, moved: Tensors) -> None:
     mlp = block.mlp
     if mlp is None:
         return
-    power = {"relu": 1, "relu2": 2}.get(mlp.activation, 0)
-    if mlp.gated and power:
+    if mlp.homogeneous == "gate":
         mine, yours = (np.linalg.norm(with_bias(t, "gate"), axis=1) for t in (first, moved))
         alive = (mine > 0) & (yours > 0)
         ratio = np.divide(mine, yours, out=np.ones_like(mine), where=alive)
-        _scale_neurons(moved, "gate", ratio, power)
+        _scale_neurons(moved, "gate", ratio, mlp.scalings["gate"])
     ups, downs = zip(*((with_bias(t, "up"), t["down"].T) for t in (first, moved)), strict=True)
     pairs = ups[0], downs[0], ups[1], downs[1]
     if mlp.gated:
         _scale_neurons(moved, "up", nearest_scale(*pairs))
-    elif power:
+    elif mlp.homogeneous is not None:
+        power = mlp.scalings["up"]
         _scale_neurons(moved, "up", nearest_scale(*pairs, signed=False, power=power), power)
     elif mlp.activation == "tanh":
         agreeing = np.sum(ups[0] * ups[1], 1) + np.sum(downs[0] * downs[1], 1)

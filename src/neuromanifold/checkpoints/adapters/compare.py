@@ -12,7 +12,6 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.checkpoints.adapters.adapter import Adapter
 from neuromanifold.checkpoints.adapters.low_rank import LowRank, roundoff, spectrum
 from neuromanifold.checkpoints.adapters.peft import load_adapter
-from neuromanifold.checkpoints.dyadic import residues
 from neuromanifold.errors import ArgumentError
 
 Level = Literal["exact", "equal to rounding", "different"]
@@ -171,7 +170,7 @@ def _equal_exactly(a: LowRank, b: LowRank, seed: int = 0) -> bool:
         images: list[np.ndarray] = []
         for update, scale in zip((a, b), scales, strict=True):
             image = field.matmul(
-                residues(update.B, field), field.matmul(residues(update.A, field), X)
+                field.from_floats(update.B), field.matmul(field.from_floats(update.A), X)
             )
             factor = field.from_fraction(1 if scale is None else scale)
             images.append(field.multiply(image, np.array(factor)))
