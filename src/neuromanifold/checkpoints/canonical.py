@@ -74,8 +74,8 @@ class Canonical:
         steps = self.steps
         if not (steps.fold and steps.drop_dead and shears(self.block)):
             return None
-        names = ("value", "output", "mlp_norm", "mlp_norm_shift")
-        return balancing_shear(self.block, self._folded_outer(), self.checkpoint.layer(0, names))
+        norm = self.checkpoint.layer(0, ("mlp_norm", "mlp_norm_shift"))
+        return balancing_shear(self.block, self._folded_outer(), norm)
 
     @cached_property
     def _frame(self) -> tuple[Float64Tensors, np.ndarray | None, np.ndarray | None]:
@@ -183,23 +183,21 @@ class Canonical:
         return {name: self.tensor(name) for name in self.checkpoint.block.shapes}
 
 
-def balancing_shear(block: Block, outer: Float64Tensors, layer: Float64Tensors) -> float:
-    """The factor of the shear that makes what the map writes and what values read equally large.
+def balancing_shear(block: Block, outer: Float64Tensors, norm: Float64Tensors) -> float:
+    """The factor of the shear that balances what a map writes along the normal of a norm.
 
-    In the coordinates (x mod 1, gᵀ(x − β)) the shear multiplies the last by t = 1 + a gᵀ1. The map
-    writes it with the row s = gᵀE, and attention carries it on by v = Σ_h ‖O_h V_h 1‖/gᵀ1, which no
-    other symmetry changes; they become t s and v/t. Equal sizes, and a positive constant
-    gᵀ(b − β), fix t without coming near to t = 0.
+    In the coordinates (x mod 1, gᵀ(x − β)) with g = 1/γ the shear multiplies the last by a factor,
+    and with it the row gᵀE of the map E and the constant gᵀ(b − β); Π E stays. The row gets the
+    size it would have if E wrote in all directions alike, and the constant a positive sign: they
+    depend on the map alone, and no factor comes near to zero.
     """
-    g = 1 / gains(block, layer, "mlp_norm")
-    row, total = g @ outer["embed_map"], g.sum()
-    constant = g @ (outer["embed_map_bias"] - layer.get("mlp_norm_shift", 0.0))
-    written = np.einsum("grdv,gv->grd", layer["output"], layer["value"].sum(axis=-1))
-    written = written - written.mean(axis=-1, keepdims=True)
-    sizes = np.linalg.norm(row), np.linalg.norm(written) / abs(total)
-    if not min(sizes) > 0:
+    g, E = 1 / gains(block, norm, "mlp_norm"), outer["embed_map"]
+    row, constant = g @ E, g @ (outer["embed_map_bias"] - norm.get("mlp_norm_shift", 0.0))
+    rest = np.linalg.norm(E - E.mean(axis=0)) / np.sqrt(len(E) - 1)
+    size = np.linalg.norm(row)
+    if not min(size, rest) > 0:
         return 1.0
-    return float(np.sqrt(sizes[1] / sizes[0]) * (-1.0 if constant < 0 else 1.0))
+    return float(np.linalg.norm(g) * rest / size * (-1.0 if constant < 0 else 1.0))
 
 
 def sheared(
