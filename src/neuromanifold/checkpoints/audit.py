@@ -264,7 +264,7 @@ def _equal_heads(
     spectra = [(np.array(h.query_key.values), np.array(h.value_output.values)) for h in found]
     for j, (qk, ov) in enumerate(spectra):
         for i in range(j):
-            near = all(
+            near = qk[0] > 0 and all(
                 np.linalg.norm(x - y) <= 64 * eps * np.linalg.norm(y)
                 for x, y in zip(spectra[i], (qk, ov), strict=True)
             )
@@ -273,11 +273,11 @@ def _equal_heads(
             f, g = head_factors(block, folded, i), head_factors(block, folded, j)
             distance = max(
                 product_distance(f["query"], f["key"], g["query"], g["key"])
-                / max(float(np.linalg.norm(qk)), 1e-300),
+                / float(np.linalg.norm(qk)),
                 product_distance(f["output"], f["value"], g["output"], g["value"])
                 / max(float(np.linalg.norm(ov)), 1e-300),
             )
-            if distance <= 64 * eps and qk[0] > 0:
+            if distance <= 64 * eps:
                 pairs.append((layer, i, j, distance))
     return pairs
 

@@ -46,9 +46,7 @@ def product_values(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _core(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """A small matrix with the singular values of leftᵀ right."""
-    _, first = np.linalg.qr(left.T)
-    _, second = np.linalg.qr(right.T)
-    return first @ second.T
+    return np.linalg.qr(left.T, mode="r") @ np.linalg.qr(right.T, mode="r").T
 
 
 def spectrum(values: np.ndarray, size: int, eps: float) -> Spectrum:
