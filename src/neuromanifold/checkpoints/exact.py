@@ -11,10 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from neuromanifold.algebra.prime_field import PRIME_LIMIT, PrimeField, primes_below
+from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.checkpoints.agreement import LayerAgreement
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint
+from neuromanifold.checkpoints.dyadic import depth, primes_beyond
 from neuromanifold.checkpoints.fold import incoming
 from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
 from neuromanifold.checkpoints.invariants import (
@@ -114,18 +115,8 @@ def _primes(
     offsets = np.array([a.qk_norm_offset, 0.0 if block.norm is None else block.norm.offset])
     values = [*first.values(), *second.values(), offsets, *([] if turn is None else [turn])]
     L = 1 + np.abs(offsets).max() + max(float(np.abs(v).max(initial=0.0)) for v in values)
-    E = max(_depth(value) for value in values)
-    bits = 2 + D * (1 + 2 * math.log2(N) + math.log2(L) + E)
-    count = math.ceil(bits / 22.9)  # the primes used lie between 2^22.9 and 2^23
-    return primes_below(PRIME_LIMIT, count)
-
-
-def _depth(values: np.ndarray) -> int:
-    """The least E ≥ 0 for which 2^E times every entry is whole."""
-    mantissa, exponent = np.frexp(values[values != 0])
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    _, lowest = np.frexp((whole & -whole).astype(np.float64))  # 2^(lowest − 1) divides exactly
-    return max(0, int(np.max(54 - exponent - lowest, initial=0)))
+    E = max(depth(value) for value in values)
+    return primes_beyond(1 + D * (1 + 2 * math.log2(N) + math.log2(L) + E))
 
 
 Agree = Callable[[Side, Side], bool]
