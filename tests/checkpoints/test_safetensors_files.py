@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -227,7 +228,7 @@ def test_reading_a_file_leaves_none_of_it_in_memory(tmp_path):
         return next(int(line.split()[1]) for line in lines if line.startswith("RssFile"))
 
     tensors = {f"t{i}": np.full((1024, 1024), i, np.float32) for i in range(16)}
-    save_file(tensors, tmp_path / "m.safetensors")
+    safetensors.numpy.save_file(tensors, tmp_path / "m.safetensors")
     model = open_model(tmp_path / "m.safetensors")
     before = mapped()
     assert [float(model.tensor(name)[5, 5]) for name in tensors] == list(range(16))
