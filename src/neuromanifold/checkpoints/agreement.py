@@ -128,7 +128,7 @@ def compare_products(
 
 def _size(left: np.ndarray, right: np.ndarray) -> float:
     """‖Lᵀ R‖ from the triangular factors."""
-    a, b = (np.linalg.qr(factor.T, mode="r") for factor in (left, right))
+    a, b = (np.asarray(np.linalg.qr(factor.T, mode="r")) for factor in (left, right))
     return float(np.linalg.norm(a @ b.conj().T))
 
 

@@ -140,7 +140,8 @@ def _parts(
         if turn is not None:  # gains of norms of what is written move along with a permutation
             second |= {n: np.abs(turn) @ v for n, v in second.items() if n.endswith("_out_norm")}
         names = [n for n in first if n not in _MLP or n in shared]
-        yield *({n: t[n] for n in names} for t in (first, second)), attention_agrees
+        mine, theirs = ({n: t[n] for n in names} for t in (first, second))
+        yield mine, theirs, attention_agrees
         if block.mlp is not None:
             wanted = dict.fromkeys((*_MLP, mlp_norm(block), f"{mlp_norm(block)}_shift"))
             names = [n for n in wanted if n in first and n not in shared]
@@ -154,8 +155,12 @@ def _parts(
 def _with_incoming(model: Checkpoint, layer: int) -> Numbers:
     """A layer and the norm that it reads; shared layers are seen as maps of the stream itself."""
     reads = None if model.block.shared else incoming(model.block, model.tensor, layer)
-    found = {} if reads is None else {INCOMING: reads.gain, f"{INCOMING}_shift": reads.shift}
-    return model.layer(layer) | {name: value for name, value in found.items() if value is not None}
+    found = model.layer(layer)
+    if reads is not None:
+        found[INCOMING] = reads.gain
+        if reads.shift is not None:
+            found[f"{INCOMING}_shift"] = reads.shift
+    return found
 
 
 def _add_signs(block: Block, turn: np.ndarray | None, first: Numbers, second: Numbers) -> None:
@@ -172,7 +177,8 @@ def _add_signs(block: Block, turn: np.ndarray | None, first: Numbers, second: Nu
         first["sign"] = second["sign"] = np.zeros(mlp.size)
         return
     norm = mlp_norm(block)
-    rows, sizes = [], []
+    rows: list[np.ndarray] = []
+    sizes: list[np.ndarray] = []
     for tensors, R in ((first, None), (second, turn)):
         offset = 0.0 if block.norm is None else block.norm.offset
         A = tensors[name] * (tensors[norm] + offset if norm in tensors else 1.0)

@@ -103,11 +103,12 @@ def _alike(x: Side, y: Side, names: Sequence[str]) -> bool:
 
 def outer_agrees(x: Side, y: Side) -> bool:
     """Sums of the tables' rows, the map behind them, the head, and a table of score biases."""
-    return all(np.array_equal(*pair) for pair in zip(_outer(x), _outer(y), strict=True))
+    return all(np.array_equal(m, t) for m, t in zip(_outer(x), _outer(y), strict=True))
 
 
 def _outer(s: Side) -> list[np.ndarray]:
-    block, raw = s.block, []
+    block = s.block
+    raw: list[str] = []
     if block.embed_norm and (block.shared or block.placement != "post"):
         raw += ["embed_norm", "embed_norm_shift"] if block.embed_width is None else []
     if block.head.kind == "none":
@@ -133,7 +134,8 @@ def _starts(s: Side) -> list[np.ndarray]:
         used = [t[n][block.position_offset if n == "positions" else 0 :] for n, _ in block.tables]
         rows = used
         if len(used) > 1 and block.embed_scale == 1.0:
-            rows = [sum(table[:1] for table in used), *(table[1:] - table[:1] for table in used)]
+            base = np.sum([table[:1] for table in used], axis=0)
+            rows = [base, *(table[1:] - table[:1] for table in used)]
     return [s.through(field.reduce(part), centred=centred) for part in rows]
 
 
@@ -165,8 +167,8 @@ def attention_agrees(x: Side, y: Side) -> bool:
         return False
     (q, k), (q2, k2) = ((h.query, h.key) for h in heads)
     if a.qk_norm is not None:
-        gains = [_gain_products(s) for s in (x, y)]
-        if not all(np.array_equal(*pair) for pair in ((q, q2), (k, k2), gains)):
+        gains = _gain_products(x), _gain_products(y)
+        if not all(np.array_equal(mine, yours) for mine, yours in ((q, q2), (k, k2), gains)):
             return False
     else:
         r = a.rotated
@@ -280,7 +282,7 @@ def _gain_products(s: Side) -> np.ndarray:
     """γ_q γ_kᵀ on every plane, or on every coordinate that stays."""
     a, field = s.block.attention, s.field
     q, k = (s.gain(name, a.qk_norm_offset) for name in ("query_norm", "key_norm"))
-    turning = [] if a.rotary is None else a.rotary.planes
+    turning = () if a.rotary is None else a.rotary.planes
     pairs = [(i, j) for plane in turning for i in plane for j in plane]
     pairs += [(i, i) for i in range(a.rotated, a.key_size)]
     left, right = np.array(pairs).T
@@ -304,7 +306,8 @@ def mlp_agrees(x: Side, y: Side, *, last: bool) -> bool:
         return mlp is None
     norm = mlp_norm(x.block)
     carried = (f"{norm}_shift",) if x.block.placement == "post" else ()
-    if not np.array_equal(*(s.constant(("down_bias", *carried)) for s in (x, y))):
+    constants = [s.constant(("down_bias", *carried)) for s in (x, y)]
+    if not np.array_equal(constants[0], constants[1]):
         return False
     columns = [s.written(s.numbers["down"].T) for s in (x, y)]
     flipped = np.all(columns[0] == -columns[1], axis=1) & (mlp.activation == "tanh")

@@ -46,7 +46,8 @@ def product_values(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _core(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """A small matrix with the singular values of leftᵀ right."""
-    return np.linalg.qr(left.T, mode="r") @ np.linalg.qr(right.T, mode="r").T
+    first, second = (np.asarray(np.linalg.qr(part.T, mode="r")) for part in (left, right))
+    return first @ second.T
 
 
 def spectrum(values: np.ndarray, size: int, eps: float) -> Spectrum:

@@ -168,12 +168,12 @@ def _equal_exactly(a: LowRank, b: LowRank) -> bool:
     With factors that are multiples of 2^-E and at most L both sides times m m′ 2^(2E) are whole,
     and their difference is at most 2 r |n m′| L² 2^(2E): zero modulo primes beyond that, it is 0.
     """
-    scales = a.scale.exact, b.scale.exact
-    if scales[0] is None or scales[1] is None:
+    s, t = a.scale.exact, b.scale.exact
+    if s is None or t is None:
         if a.scale != b.scale:
             return False
-        scales = Fraction(1), Fraction(1)
-    factors = [s.numerator * t.denominator for s, t in (scales, scales[::-1])]
+        s = t = Fraction(1)
+    factors = s.numerator * t.denominator, t.numerator * s.denominator
     values = [a.B, a.A, b.B, b.A]
     E = max(depth(value) for value in values)
     largest = max(float(np.abs(value).max(initial=1.0)) for value in values)
@@ -191,7 +191,7 @@ def _equal_exactly(a: LowRank, b: LowRank) -> bool:
                 )
                 for update, n in zip((a, b), factors, strict=True)
             ]
-            if not np.array_equal(*products):
+            if not np.array_equal(products[0], products[1]):
                 return False
     return True
 

@@ -34,13 +34,13 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     layers, rows = settings.whole("n_layer"), settings.whole("vocab_size")
     if settings.flag("scale_attn_by_inverse_layer_idx", False):
         raise NotCoveredError("scores that are divided by the number of the layer are not covered")
-    unscaled = {} if settings.flag("scale_attn_weights", True) else {"scale": 1.0}
+    scale = (d // heads) ** -0.5 if settings.flag("scale_attn_weights", True) else 1.0
     act = activation(settings, "activation_function", default="gelu_new")
     return Block(
         family="gpt2",
         width=d,
         layers=layers,
-        attention=plain_attention(d, heads, bias=True, **unscaled),
+        attention=plain_attention(d, heads, bias=True, scale=scale),
         mlp=biased_mlp(settings.whole("n_inner", default=4 * d), act),
         norm=layer_norm(settings, "layer_norm_epsilon", 1e-5),
         final_norm=True,

@@ -64,9 +64,10 @@ def plain_attention(
 ) -> Attention:
     """Attention whose maps all have a bias or none, with scores divided by √size."""
     size = width // heads if size is None else size
-    given: dict[str, Any] = {"groups": heads, "scale": size**-0.5, **fields}
-    biases = dict.fromkeys(("query_bias", "key_bias", "value_bias", "output_bias"), bias)
-    return Attention(heads=heads, key_size=size, value_size=size, **(biases | given))
+    biases = ("query_bias", "key_bias", "value_bias", "output_bias")
+    given: dict[str, Any] = dict.fromkeys(biases, bias)
+    given |= {"groups": heads, "scale": size**-0.5, **fields}
+    return Attention(heads=heads, key_size=size, value_size=size, **given)
 
 
 def biased_mlp(size: int, act: Activation) -> Mlp:
