@@ -4,6 +4,7 @@ Run `python benchmarks/checkpoints.py [gpt2|large]`; models are made in a tempor
 """
 
 import json
+import math
 import resource
 import sys
 import tempfile
@@ -117,6 +118,20 @@ def read_and_qr(checkpoint: Checkpoint) -> float:
     return seconds(started)
 
 
+def doubled(checkpoint: Checkpoint) -> Path:
+    """The model with values twice and outputs half as large, which is exact in floats."""
+    other = checkpoint.path.with_name("doubled")
+    other.mkdir()
+    (other / "config.json").write_bytes((checkpoint.path / "config.json").read_bytes())
+    factors = {"value": 2.0, "value_bias": 2.0, "output": 0.5}
+
+    def tensor(name: str) -> np.ndarray:
+        return factors.get(name.split(".")[-1], 1.0) * checkpoint.tensor(name)
+
+    checkpoint.write(other / "model.safetensors", tensor)
+    return other
+
+
 def gpt2(folder: Path) -> None:
     """GPT-2 small at random in its true shape."""
     checkpoint = open_checkpoint(make(folder / "gpt2", GPT2))
@@ -128,9 +143,12 @@ def gpt2(folder: Path) -> None:
     print(
         f"audit {taken} s; reading and one QR a head {yardstick} s; ratio {taken / yardstick:.1f}"
     )
-    started = time.process_time()
-    print(same(checkpoint, open_checkpoint(folder / "gpt2")))
-    print(f"same {seconds(started)} s; peak memory {peak()} MB")
+    layer = 8 * sum(math.prod(s) for s in checkpoint.block.layer_shapes.values()) // 2**20
+    print(f"peak memory {peak()} MB; the largest layer in float64 {layer} MB")
+    for name, other in (("itself", folder / "gpt2"), ("doubled values", doubled(checkpoint))):
+        started = time.process_time()
+        print(same(checkpoint, open_checkpoint(other)))
+        print(f"same, with {name}: {seconds(started)} s; peak memory {peak()} MB")
 
 
 def large(folder: Path) -> None:

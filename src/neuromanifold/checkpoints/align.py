@@ -15,7 +15,7 @@ import numpy as np
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.canonical import sheared
-from neuromanifold.checkpoints.checkpoint import Checkpoint, open_checkpoint
+from neuromanifold.checkpoints.checkpoint import Checkpoint, opened
 from neuromanifold.checkpoints.compare import Pair, check_comparable
 from neuromanifold.checkpoints.fold import incoming
 from neuromanifold.checkpoints.forms import Tensors, neuron_forms
@@ -185,12 +185,7 @@ def align(
         heads: for paths, the number of heads where the configuration does not say.
         family: for paths, a file that describes a model of no known family.
     """
-    a, b = (
-        item
-        if isinstance(item, Checkpoint)
-        else open_checkpoint(item, config=config, heads=heads, family=family)
-        for item in (first, second)
-    )
+    a, b = (opened(item, config, heads, family) for item in (first, second))
     aligned = Aligned(a, b)
     inputs = random_inputs(a.block, seed)
     outputs = {name: run(model, inputs).outputs for name, model in (("a", a), ("b", b))}

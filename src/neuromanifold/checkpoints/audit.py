@@ -163,6 +163,8 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool 
     stabiliser = 0
     form = folded(checkpoint)
     for layer in range(block.stored_layers):
+        for name in {"up", "gate", "down"} & block.layer_shapes.keys():
+            checkpoint.stored(f"layers.{layer}.{name}")  # no head's, but refused unless finite
         eps, tensors = _eps(checkpoint, layer), form.attention(layer)
         found = [_head(block, tensors, layer, head, eps) for head in range(block.attention.heads)]
         heads += found

@@ -169,6 +169,18 @@ def open_checkpoint(
     return Checkpoint(model, found, (*model.notes, *_tied_remarks(model, found)))
 
 
+def opened(
+    model: str | Path | Checkpoint,
+    config: str | Path | Mapping[str, object] | None,
+    heads: int | None,
+    family: str | Path | None,
+) -> Checkpoint:
+    """A checkpoint, or the one at a path."""
+    if isinstance(model, Checkpoint):
+        return model
+    return open_checkpoint(model, config=config, heads=heads, family=family)
+
+
 def _with_heads(config: Mapping[str, object], heads: int) -> dict[str, object]:
     if heads < 1:
         raise ArgumentError(f"--heads must be a positive whole number; got {heads}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from neuromanifold.checkpoints.adapters.low_rank import roundoff
-from neuromanifold.checkpoints.checkpoint import Checkpoint, open_checkpoint
+from neuromanifold.checkpoints.checkpoint import Checkpoint, opened
 from neuromanifold.checkpoints.forms import (
     Heads,
     Neurons,
@@ -158,12 +158,7 @@ def compare(
         heads: for paths, the number of heads where the configuration does not say.
         family: for paths, a file that describes a model of no known family.
     """
-    a, b = (
-        item
-        if isinstance(item, Checkpoint)
-        else open_checkpoint(item, config=config, heads=heads, family=family)
-        for item in (first, second)
-    )
+    a, b = (opened(item, config, heads, family) for item in (first, second))
     check_comparable(a, b)
     pair = Pair(a, b)
     u = ARITHMETIC + max(roundoff(item.dtype("layers.0.query")) for item in (a, b))
