@@ -26,25 +26,12 @@ _BERT = {
     "vocab_size": 60,
     "max_position_embeddings": 16,
 }
+_GPT2 = {"n_embd": 24, "n_layer": 2, "n_head": 4, "vocab_size": 60, "n_positions": 16}
 _T5 = {"d_model": 24, "d_kv": 6, "num_layers": 2, "num_heads": 4, "d_ff": 20, "vocab_size": 60}
 CONFIGS = {
-    "gpt2": {
-        "model_type": "gpt2",
-        "n_embd": 24,
-        "n_layer": 2,
-        "n_head": 4,
-        "vocab_size": 60,
-        "n_positions": 16,
-    },
-    "gpt2-untied": {
-        "model_type": "gpt2",
-        "tie_word_embeddings": False,
-        "n_embd": 24,
-        "n_layer": 2,
-        "n_head": 4,
-        "vocab_size": 60,
-        "n_positions": 16,
-    },
+    "gpt2": {"model_type": "gpt2", **_GPT2},
+    "gpt2-untied": {"model_type": "gpt2", "tie_word_embeddings": False, **_GPT2},
+    "gpt2-relu2": {"model_type": "gpt2", "activation_function": "relu2", **_GPT2},
     "bert": {"model_type": "bert", **_BERT},
     "roberta": {"model_type": "roberta", "type_vocab_size": 1, **_BERT},
     "albert": {"model_type": "albert", "embedding_size": 12, **_BERT},
@@ -67,6 +54,7 @@ CONFIGS = {
     "phi": {**_BERT, "model_type": "phi", "partial_rotary_factor": 0.34},
     "phi3": {"model_type": "phi3", **_LLAMA},
     "t5": {"model_type": "t5", **_T5},
+    "t5-gated-relu": {"model_type": "t5", "feed_forward_proj": "gated-relu", **_T5},
     "t5-gated": {"model_type": "t5", "feed_forward_proj": "gated-gelu", **_T5},
 }
 

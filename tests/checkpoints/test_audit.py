@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from models import CONFIGS, make_model, save_model, tensors_of
+from test_same_models import moved
 
 from neuromanifold.checkpoints.audit import audit
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.gauge.group import act, random_element
 from neuromanifold.checkpoints.picture import audit_figure, effective_rank
 from neuromanifold.checkpoints.spectra import product_distance, product_spectrum
 from neuromanifold.cli import main
@@ -60,6 +62,16 @@ def test_every_family_is_audited_and_its_parts_add_up(tmp_path, name):
     assert all(head.balance_query_key >= 1 - 1e-9 for head in found.heads)
     assert not found.deficient
     assert not found.equal_heads
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_no_symmetry_changes_a_spectrum(tmp_path, name):
+    model = open_checkpoint(make_model(tmp_path / "m", name, dtype=np.float64))
+    element = random_element(model.block, seed=2)
+    other = moved(tmp_path, model, act(model.block, element, model.weights()))
+    for head, after in zip(audit(model).heads, audit(other).heads, strict=True):
+        assert np.allclose(head.query_key.values, after.query_key.values, rtol=1e-9, atol=0)
+        assert np.allclose(head.value_output.values, after.value_output.values, rtol=1e-9, atol=0)
 
 
 def test_the_command_answers_in_json_and_draws(tmp_path, capsys):

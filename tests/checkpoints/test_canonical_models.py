@@ -26,6 +26,13 @@ def test_it_keeps_the_function_and_is_constant_on_orbits(tmp_path, name):
     second = moved(tmp_path, first, permuted(first.block, weights, seed=4))
     form, other = Canonical(first), Canonical(second)
     assert largest(form.weights(), other.weights()) < 1e-9
+    half = np.dtype(np.float16)
+    files = [
+        moved(tmp_path, first, f.tensor, half, w).model for f, w in ((form, "a"), (other, "b"))
+    ]
+    for tensor in files[0].names:
+        x, y = (file.tensor(tensor).astype(float) for file in files)
+        assert np.all(np.abs(x - y) <= 2.0**-10 * np.abs(x) + 1e-9 * np.abs(x).max()), tensor
     inputs = random_inputs(first.block, 0)
     assert deviation(run(first, inputs).outputs, run(form, inputs).outputs) < 1e-12
 

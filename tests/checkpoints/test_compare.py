@@ -59,7 +59,7 @@ def families(*quick):
     return [*quick, *others]
 
 
-@pytest.mark.parametrize("name", families("gpt2-untied", "bert", "gemma2"))
+@pytest.mark.parametrize("name", families("gpt2-untied", "albert", "gemma2"))
 def test_no_continuous_symmetry_changes_distances_or_fingerprints(name, model, tmp_path):
     a = model(name)
     moved = saved(a, tmp_path / "b", act(a.block, random_element(a.block, 1), a.weights()))
@@ -71,19 +71,9 @@ def test_no_continuous_symmetry_changes_distances_or_fingerprints(name, model, t
     assert ours.hash == theirs.hash
     other = model(name, 7)
     unrelated = compare(a, other)
-    assert name == "albert" or 1.2 < unrelated.median < 1.45
+    assert 1.2 < unrelated.median < 1.45
     assert not unrelated.unchanged
     assert ours.distance(model_fingerprint(other)) > 0.05
-
-
-@pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True,
-    reason="the shear of shared layers is folded by the map alone, nearly singular where the last "
-    "gain is nearly constant: one rank-one term then outweighs the heads",
-)
-def test_unrelated_models_with_shared_layers_are_far_apart(model):
-    assert 1.2 < compare(model("albert"), model("albert", 7)).median < 1.45
 
 
 def rearranged(checkpoint, seed=3):
@@ -234,11 +224,8 @@ def test_the_heat_map_draws_into_given_axes(model):
     assert len(figure_of(compare_figure(found)[0]).axes) == 3
 
 
-@pytest.mark.parametrize("name", families("bert", "llama"))
-def test_aligning_undoes_a_random_gauge(name, model, tmp_path, request):
-    if name == "albert":
-        reason = "aligning does not undo everything between shared layers and the tables' map"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+@pytest.mark.parametrize("name", families("albert", "llama", "gpt2-relu2"))
+def test_aligning_undoes_a_random_gauge(name, model, tmp_path):
     a = model(name)
     element = random_element(a.block, 1)
     b = open_checkpoint(saved(a, tmp_path / "b", act(a.block, element, a.weights())))

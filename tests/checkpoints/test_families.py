@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(tmp_path, change, config, 
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_entries_that_are_not_finite_are_refused_when_they_are_read(tmp_path):
+def test_entries_that_are_not_finite_are_refused_when_they_are_read(tmp_path, capsys):
     def spoil(tensors):
         tensors["model.layers.1.mlp.up_proj.weight"][0, 0] = np.nan
 
@@ -112,6 +112,8 @@ def test_entries_that_are_not_finite_are_refused_when_they_are_read(tmp_path):
     checkpoint.layer(0)
     with pytest.raises(FileFormatError, match=r"up_proj\.weight has entries that are NaN"):
         checkpoint.layer(1)
+    assert main(["checkpoint", "audit", str(checkpoint.path)]) == 2
+    assert "up_proj.weight has entries that are NaN" in capsys.readouterr().err
 
 
 def test_a_stored_copy_of_a_tied_head_is_a_copy_and_stays_one(tmp_path):

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -218,3 +219,17 @@ def test_seven_billion_parameters_are_opened_and_read_one_tensor_at_a_time(tmp_p
     model = open_model(path)
     assert model.parameters == layers * 13 * d * d
     assert not model.stored("layers.31").read()[-1, -5:].any()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for its pages")
+def test_reading_a_file_leaves_none_of_it_in_memory(tmp_path):
+    def mapped():
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("RssFile"))
+
+    tensors = {f"t{i}": np.full((1024, 1024), i, np.float32) for i in range(16)}
+    safetensors.numpy.save_file(tensors, tmp_path / "m.safetensors")
+    model = open_model(tmp_path / "m.safetensors")
+    before = mapped()
+    assert [float(model.tensor(name)[5, 5]) for name in tensors] == list(range(16))
+    assert mapped() - before < 16 * 1024  # kB, of 64 MB that were read

@@ -37,7 +37,8 @@ def test_same_sees_through_every_continuous_symmetry(tmp_path, name):
     found = same(first, second)
     assert (found.verdict, found.level) == ("same", "equal to rounding"), found
     assert found.error <= 30 * found.noise
-    assert same(first, first).level == "exact"
+    again = same(first, first)
+    assert (again.level, again.primes) == ("exact", 0)
 
 
 def permuted(block, weights, seed):
@@ -119,7 +120,7 @@ def test_same_sees_through_a_change_of_dtype(tmp_path):
 
 
 def _one_sign(w, block):
-    w["layers.1.key"][0, 2, 5] *= -1
+    w[f"layers.{block.stored_layers - 1}.key"][0, 2, 5] *= -1
 
 
 def _exchange_heads_against_keys(w, block):
@@ -136,7 +137,8 @@ def _exchange_queries_only(w, block):
 def _rotate_values_only(w, block):
     v = block.attention.value_size
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(v, v)))[0]
-    w["layers.1.value"] = turn @ w["layers.1.value"]
+    name = f"layers.{block.stored_layers - 1}.value"
+    w[name] = turn @ w[name]
 
 
 def _general_linear_despite_rotation(w, block):
@@ -214,6 +216,26 @@ def test_a_broken_edit_is_caught_where_it_is(tmp_path, name, edit, layer, part):
     assert found.witness is not None
     assert found.witness.first != found.witness.second
     assert found.error > 30 * found.noise
+
+
+@pytest.mark.parametrize(
+    ("edit", "layer"),
+    [
+        (_one_sign, -1),
+        (_exchange_heads_against_keys, 0),
+        (_rotate_values_only, -1),
+        (_transpose_output, 0),
+    ],
+)
+@families("albert")
+def test_every_family_has_its_broken_edits_caught_where_they_are(tmp_path, name, edit, layer):
+    first = open_checkpoint(make_model(tmp_path / "first", name))
+    weights = first.weights()
+    edit(weights, first.block)
+    found = same(first, moved(tmp_path, first, weights))
+    assert found.verdict == "different", found
+    assert {d.layer for d in found.differences} == {range(first.block.stored_layers)[layer]}
+    assert found.witness is not None
 
 
 def test_a_broken_edit_hidden_behind_symmetries_is_caught(tmp_path):

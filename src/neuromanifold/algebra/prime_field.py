@@ -10,6 +10,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 from jaxtyping import Float64
@@ -129,10 +130,10 @@ class PrimeField:
         """
         mantissas, exponents = np.frexp(np.asarray(values, dtype=np.float64))
         whole = self.from_integers((mantissas * 2.0**53).astype(np.int64))
-        distinct, places = np.unique(exponents, return_inverse=True)
-        powers = [pow(2, int(e) - 53, self.modulus) for e in distinct]
+        low, high = int(exponents.min(initial=0)), int(exponents.max(initial=0))
+        powers = [pow(2, e - 53, self.modulus) for e in range(low, high + 1)]
         table = self.from_integers(np.array(powers, dtype=np.int64))
-        return self.multiply(whole, table[places].reshape(whole.shape))
+        return self.multiply(whole, table[exponents - low])
 
     def multiply(self, x: Residues, y: Residues) -> Residues:
         """The entrywise product; |x y| ≤ 2^44, so it is exact and one pass balances it."""
@@ -215,4 +216,9 @@ def _is_prime(n: int) -> bool:
 
 
 def _prime_below(n: int) -> int:
-    return next(q for q in range(n - 1, 1, -1) if _is_prime(q))
+    return primes_below(n, 1)[0]
+
+
+def primes_below(n: int, count: int) -> tuple[int, ...]:
+    """The largest primes below n, as many as are wanted, in decreasing order."""
+    return tuple(islice((q for q in range(n - 1, 1, -1) if _is_prime(q)), count))

@@ -128,8 +128,7 @@ def compare_products(
 
 def _size(left: np.ndarray, right: np.ndarray) -> float:
     """‖Lᵀ R‖ from the triangular factors."""
-    _, a = np.linalg.qr(left.T)
-    _, b = np.linalg.qr(right.T)
+    a, b = (np.asarray(np.linalg.qr(factor.T, mode="r")) for factor in (left, right))
     return float(np.linalg.norm(a @ b.conj().T))
 
 
@@ -137,7 +136,7 @@ def _column_norms(
     left: np.ndarray, right: np.ndarray, other_left: np.ndarray, other_right: np.ndarray
 ) -> np.ndarray:
     """The norms of the columns of L^H R − L′^H R′."""
-    _, triangle = np.linalg.qr(np.concatenate([left, -other_left]).conj().T)
+    triangle = np.linalg.qr(np.concatenate([left, -other_left]).conj().T, mode="r")
     return np.linalg.norm(triangle @ np.concatenate([right, other_right]), axis=0)
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from neuromanifold.checkpoints.audit import read_by
 from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.checkpoint import Checkpoint, open_checkpoint
+from neuromanifold.checkpoints.canonical import sheared
+from neuromanifold.checkpoints.checkpoint import Checkpoint, opened
 from neuromanifold.checkpoints.compare import Pair, check_comparable
+from neuromanifold.checkpoints.fold import incoming
 from neuromanifold.checkpoints.forms import Tensors, neuron_forms
 from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
 from neuromanifold.checkpoints.matching import match_neurons
@@ -40,7 +41,8 @@ class Aligned:
         check_comparable(a, b)
         self.first, self.second = a, b
         self.pair = Pair(a, b)
-        self._outer = unfolded_outer(self.block, self.pair.outer[1], a.outer())
+        outer = self._unsheared(self.pair.outer[1])
+        self._outer = unfolded_outer(self.block, outer, a.outer())
         self._held: tuple[int, Tensors] | None = None
 
     @property
@@ -65,6 +67,11 @@ class Aligned:
         _, layer, inner = name.split(".")
         return self.layer(int(layer))[inner]
 
+    def _unsheared(self, tensors: Tensors, at: str = "") -> Tensors:
+        """Folded tensors moved by the shear that leads from the first model's normal form to it."""
+        factor = self.pair.forms[0].shear
+        return tensors if factor is None else sheared(self.second, 1 / factor, tensors, at)
+
     def _aligned_layer(self, layer: int) -> Tensors:
         block = self.block
         first, second = self.pair.layer(layer)
@@ -75,8 +82,9 @@ class Aligned:
             permute_neurons(moved, match_neurons(mine, yours))
         turn(block, first, moved, descend=False)
         raw = self.first.layer(layer)
-        reads, own = (read_by(item, layer) for item in (self.first, self.second))
+        reads, own = (incoming(block, m.tensor, layer) for m in (self.first, self.second))
         unfold_layer(block, moved, raw, reads, own, last=layer == block.stored_layers - 1)
+        moved = self._unsheared(moved, "layers.0.")
         set_means(block, moved, raw)
         turn(block, raw, moved, descend=True)
         unfold_biases(block, moved, raw)
@@ -177,12 +185,7 @@ def align(
         heads: for paths, the number of heads where the configuration does not say.
         family: for paths, a file that describes a model of no known family.
     """
-    a, b = (
-        item
-        if isinstance(item, Checkpoint)
-        else open_checkpoint(item, config=config, heads=heads, family=family)
-        for item in (first, second)
-    )
+    a, b = (opened(item, config, heads, family) for item in (first, second))
     aligned = Aligned(a, b)
     inputs = random_inputs(a.block, seed)
     outputs = {name: run(model, inputs).outputs for name, model in (("a", a), ("b", b))}

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
-from neuromanifold.checkpoints.fold import Incoming, fold_layer, gains
+from neuromanifold.checkpoints.forms import folded
 from neuromanifold.checkpoints.gauge.group import PARTS, has_eps, unmet
 from neuromanifold.checkpoints.gauge.part import Readout
 from neuromanifold.checkpoints.proof import SmallProof, certify_block
@@ -162,14 +161,18 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool 
     equal: list[tuple[int, int, int, float]] = []
     dead_keys = 0.0
     stabiliser = 0
-    for layer, raw, folded in folded_layers(checkpoint):
-        eps = _eps(checkpoint, layer)
-        found = [_head(block, folded, layer, head, eps) for head in range(block.attention.heads)]
+    form = folded(checkpoint)
+    for layer in range(block.stored_layers):
+        for name in {"up", "gate", "down"} & block.layer_shapes.keys():
+            checkpoint.stored(f"layers.{layer}.{name}")  # no head's, but refused unless finite
+        eps, tensors = _eps(checkpoint, layer), form.attention(layer)
+        found = [_head(block, tensors, layer, head, eps) for head in range(block.attention.heads)]
         heads += found
-        equal += _equal_heads(block, folded, layer, found, eps)
+        equal += _equal_heads(block, tensors, layer, found, eps)
         stabiliser += _stabiliser(block, found)
-        if "key_bias" in raw:
-            dead_keys = max(dead_keys, float(np.abs(raw["key_bias"]).max()))
+        if "key_bias" in block.layer_shapes:
+            bias = checkpoint.tensor(f"layers.{layer}.key_bias")
+            dead_keys = max(dead_keys, float(np.abs(bias).max()))
     return Audit(
         model=str(checkpoint.path),
         block=block,
@@ -186,31 +189,6 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool 
         outside=checkpoint.found.outside,
         remarks=(*checkpoint.remarks, *_remarks(block, readout)),
         proof=certify_block(block, readout) if certify else None,
-    )
-
-
-def folded_layers(checkpoint: Checkpoint) -> Iterator[tuple[int, Float64Tensors, Float64Tensors]]:
-    """The stored layers, as they are and with their norms folded, one after another."""
-    block = checkpoint.block
-    for layer in range(block.stored_layers):
-        raw = checkpoint.layer(layer)
-        last = layer == block.stored_layers - 1
-        with jax.enable_x64(True):
-            folded = fold_layer(block, raw, read_by(checkpoint, layer), last=last)
-            plain = {name: np.asarray(value) for name, value in folded.items()}
-        yield layer, raw, plain
-
-
-def read_by(checkpoint: Checkpoint, layer: int) -> Incoming | None:
-    """The norm whose output a layer reads, where norms follow the sum."""
-    block = checkpoint.block
-    if block.placement != "post" or (block.embed_width is not None and layer == 0):
-        return None
-    name = "embed_norm" if layer == 0 else f"layers.{layer - 1}.mlp_norm"
-    tensors = {name: checkpoint.tensor(name)}
-    shift = f"{name}_shift"
-    return Incoming(
-        gains(block, tensors, name), checkpoint.tensor(shift) if shift in block.shapes else None
     )
 
 
@@ -288,7 +266,7 @@ def _equal_heads(
     spectra = [(np.array(h.query_key.values), np.array(h.value_output.values)) for h in found]
     for j, (qk, ov) in enumerate(spectra):
         for i in range(j):
-            near = all(
+            near = qk[0] > 0 and all(
                 np.linalg.norm(x - y) <= 64 * eps * np.linalg.norm(y)
                 for x, y in zip(spectra[i], (qk, ov), strict=True)
             )
@@ -297,11 +275,11 @@ def _equal_heads(
             f, g = head_factors(block, folded, i), head_factors(block, folded, j)
             distance = max(
                 product_distance(f["query"], f["key"], g["query"], g["key"])
-                / max(float(np.linalg.norm(qk)), 1e-300),
+                / float(np.linalg.norm(qk)),
                 product_distance(f["output"], f["value"], g["output"], g["value"])
                 / max(float(np.linalg.norm(ov)), 1e-300),
             )
-            if distance <= 64 * eps and qk[0] > 0:
+            if distance <= 64 * eps:
                 pairs.append((layer, i, j, distance))
     return pairs
 
@@ -366,9 +344,3 @@ def _remarks(block: Block, readout: Readout) -> list[str]:
     if readout == "probabilities" and block.head.kind == "none":
         remarks.append("there is no head: the hidden states were read instead of probabilities")
     return remarks
-
-
-def without_eps(block: Block) -> Block:
-    """The block with norms whose eps is zero."""
-    norm = None if block.norm is None else replace(block.norm, eps=0.0)
-    return replace(block, norm=norm, attention=replace(block.attention, qk_norm_eps=0.0))

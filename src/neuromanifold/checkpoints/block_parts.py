@@ -189,6 +189,20 @@ class Mlp:
         positive("MLP", size=self.size)
         one_of("MLP", "activation", self.activation, get_args(Activation))
 
+    @property
+    def homogeneous(self) -> str | None:
+        """The map behind which the activation lets positive factors through, to some power."""
+        name = "gate" if self.gated else "up"
+        return name if self.activation in ("relu", "relu2") else None
+
+    @property
+    def scalings(self) -> dict[str, int]:
+        """The maps whose rows may be scaled, and the power of the factor that `down` pays."""
+        found = {"up": 1} if self.gated else {}
+        if self.homogeneous is not None:
+            found[self.homogeneous] = 2 if self.activation == "relu2" else 1
+        return found
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:

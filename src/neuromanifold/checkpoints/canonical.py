@@ -4,18 +4,17 @@ The order matters: norms are folded and dead parameters zeroed, every head and n
 own frame, the stream in that of the tables, and heads and neurons in the order of their sizes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
-from neuromanifold.checkpoints.audit import read_by
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
-from neuromanifold.checkpoints.fold import fold_layer, fold_outer, gains
+from neuromanifold.checkpoints.fold import fold_layer, fold_outer, gains, incoming
 from neuromanifold.checkpoints.frame import (
     frame_heads,
     frame_neurons,
@@ -61,19 +60,30 @@ class Canonical:
         self.checkpoint = checkpoint
         self.steps = steps or Steps()
         self.remarks: list[str] = []
-        self._shear: float | None = None
-        self._outer, self._basis, self._heads = self._outer_form()
         self._held: tuple[int, Float64Tensors] | None = None
 
-    def _outer_form(self) -> tuple[Float64Tensors, np.ndarray | None, np.ndarray | None]:
-        block, steps = self.checkpoint.block, self.steps
+    def _folded_outer(self) -> Float64Tensors:
+        steps, outer = self.steps, self.checkpoint.outer()
         with jax.enable_x64(True):
-            folded = fold_outer(
-                block, self.checkpoint.outer(), norms=steps.fold, dead=steps.drop_dead
-            )
-            if steps.fold and steps.drop_dead and shears(block):
-                folded = self._sheared(folded)
-            outer = {name: np.asarray(value) for name, value in folded.items()}
+            folded = fold_outer(self.block, outer, norms=steps.fold, dead=steps.drop_dead)
+            return {name: np.asarray(value) for name, value in folded.items()}
+
+    @cached_property
+    def shear(self) -> float | None:
+        """The factor of the shear that balances what shared layers read along 1 (stream-one)."""
+        steps = self.steps
+        if not (steps.fold and steps.drop_dead and shears(self.block)):
+            return None
+        norm = self.checkpoint.layer(0, ("mlp_norm", "mlp_norm_shift"))
+        return balancing_shear(self.block, self._folded_outer(), norm)
+
+    @cached_property
+    def _frame(self) -> tuple[Float64Tensors, np.ndarray | None, np.ndarray | None]:
+        """The tensors outside the layers, the basis of the stream, and a common order of heads."""
+        block, steps = self.checkpoint.block, self.steps
+        outer = self._folded_outer()
+        if self.shear is not None:
+            outer = sheared(self.checkpoint, self.shear, outer)
         basis, heads = None, None
         if steps.order and "score_table" in outer:
             heads = np.argsort(-np.sum(outer["score_table"] ** 2, axis=0), kind="stable")
@@ -85,15 +95,6 @@ class Canonical:
         if basis is not None:
             outer = rotate_outer(block, outer, basis)
         return outer, basis, heads
-
-    def _sheared(self, outer: Mapping[str, Any]) -> dict[str, Any]:
-        """A map that writes as little as can be along 1; what the layers read goes along."""
-        block, layer = self.checkpoint.block, _numbered(self.checkpoint.layer(0))
-        g = 1 / gains(block, layer, "layers.0.mlp_norm")
-        seen = g @ outer["embed_map"]
-        self._shear = -float(outer["embed_map"].mean(axis=0) @ seen / (seen @ seen))
-        moved = shear(block, {"shear": self._shear}, {**outer, **layer})
-        return {name: moved[name] for name in outer}
 
     def _table_axes(self, outer: Float64Tensors) -> Float64Tensors:
         """Tables behind a map of their own in their principal axes (stream-rotation)."""
@@ -121,11 +122,16 @@ class Canonical:
     @property
     def basis(self) -> np.ndarray | None:
         """The change of basis of the stream, None when there is none."""
-        return self._basis
+        return self._frame[1]
 
     def outer(self) -> Float64Tensors:
         """The tensors outside the layers."""
-        return self._outer
+        return self._frame[0]
+
+    def attention(self, layer: int) -> Float64Tensors:
+        """The folded tensors of one layer without the maps of its MLP: what its heads are."""
+        names = (name for name in self.block.layer_shapes if name not in ("up", "gate", "down"))
+        return self._folded_layer(layer, names)
 
     def layer(self, layer: int) -> Float64Tensors:
         """The tensors of one layer; the last one asked for is kept."""
@@ -135,36 +141,40 @@ class Canonical:
 
     def _layer_form(self, layer: int) -> Float64Tensors:
         block, steps = self.checkpoint.block, self.steps
-        raw = self.checkpoint.layer(layer)
-        with jax.enable_x64(True):
-            if self._shear is not None:
-                moved = shear(block, {"shear": self._shear}, _numbered(raw))
-                raw = {name: moved[f"layers.0.{name}"] for name in raw}
-            folded = fold_layer(
-                block,
-                raw,
-                read_by(self.checkpoint, layer),
-                last=layer == block.stored_layers - 1,
-                norms=steps.fold,
-                dead=steps.drop_dead,
-            )
-            tensors = {name: np.array(value) for name, value in folded.items()}
-        if self._basis is not None:
-            tensors = rotate_layer(tensors, self._basis)
+        tensors = self._folded_layer(layer)
+        _, basis, heads = self._frame
+        if basis is not None:
+            tensors = rotate_layer(tensors, basis)
         if steps.balance:
             frame_heads(block, tensors)
             frame_neurons(block, tensors)
         if steps.order:
-            order = head_order(block, tensors) if self._heads is None else self._heads
+            order = head_order(block, tensors) if heads is None else heads
             permute_heads(block, tensors, order)
             if block.mlp is not None:
                 permute_neurons(tensors, neuron_order(tensors))
         return tensors
 
+    def _folded_layer(self, layer: int, names: Iterable[str] | None = None) -> Float64Tensors:
+        block, steps = self.checkpoint.block, self.steps
+        raw = self.checkpoint.layer(layer, names)
+        if self.shear is not None:
+            raw = sheared(self.checkpoint, self.shear, raw, "layers.0.")
+        with jax.enable_x64(True):
+            folded = fold_layer(
+                block,
+                raw,
+                incoming(block, self.checkpoint.tensor, layer),
+                last=layer == block.stored_layers - 1,
+                norms=steps.fold,
+                dead=steps.drop_dead,
+            )
+            return {name: np.asarray(value) for name, value in folded.items()}
+
     def tensor(self, name: str) -> np.ndarray:
         """A tensor by its name in the block."""
         if not name.startswith("layers."):
-            return self._outer[name]
+            return self.outer()[name]
         _, layer, inner = name.split(".")
         return self.layer(int(layer))[inner]
 
@@ -173,8 +183,34 @@ class Canonical:
         return {name: self.tensor(name) for name in self.checkpoint.block.shapes}
 
 
-def _numbered(tensors: Float64Tensors) -> dict[str, Any]:
-    return {f"layers.0.{name}": value for name, value in tensors.items()}
+def balancing_shear(block: Block, outer: Float64Tensors, norm: Float64Tensors) -> float:
+    """The factor of the shear that balances what a map writes along the normal of a norm.
+
+    In the coordinates (x mod 1, gᵀ(x − β)) with g = 1/γ the shear multiplies the last by a factor,
+    and with it the row gᵀE of the map E and the constant gᵀ(b − β); Π E stays. The row gets the
+    size it would have if E wrote in all directions alike, and the constant a positive sign: they
+    depend on the map alone, and no factor comes near to zero.
+    """
+    g, E = 1 / gains(block, norm, "mlp_norm"), outer["embed_map"]
+    row, constant = g @ E, g @ (outer["embed_map_bias"] - norm.get("mlp_norm_shift", 0.0))
+    rest = np.linalg.norm(E - E.mean(axis=0)) / np.sqrt(len(E) - 1)
+    size = np.linalg.norm(row)
+    if not min(size, rest) > 0:
+        return 1.0
+    return float(np.linalg.norm(g) * rest / size * (-1.0 if constant < 0 else 1.0))
+
+
+def sheared(
+    model: Checkpoint, factor: float, tensors: Float64Tensors, at: str = ""
+) -> Float64Tensors:
+    """Tensors of a model with shared layers, named without `at`, moved by the shear of a factor."""
+    block, norm = model.block, model.layer(0, ("mlp_norm", "mlp_norm_shift"))
+    amount = (factor - 1) / (1 / gains(block, norm, "mlp_norm")).sum()
+    weights = {f"layers.0.{name}": value for name, value in norm.items()}
+    weights |= {at + name: value for name, value in tensors.items()}
+    with jax.enable_x64(True):
+        moved = shear(block, {"shear": amount}, weights)
+        return {name: np.asarray(moved[at + name]) for name in tensors}
 
 
 @dataclass(frozen=True, slots=True)

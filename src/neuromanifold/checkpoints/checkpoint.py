@@ -1,6 +1,6 @@
 """`Checkpoint`: a model in a file, read as the tensors of a block, one layer at a time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -93,10 +93,11 @@ class Checkpoint:
         tied = self.found.block.head.kind == "tied"
         return "tokens" if name == "unembedding" and tied else name
 
-    def layer(self, layer: int) -> Float64Tensors:
-        """The tensors of one layer in float64, by their names inside a layer."""
+    def layer(self, layer: int, names: Iterable[str] | None = None) -> Float64Tensors:
+        """The tensors of one layer in float64, all or some, by their names inside a layer."""
         at = 0 if self.block.shared else layer
-        return {name: self.tensor(f"layers.{at}.{name}") for name in self.block.layer_shapes}
+        wanted = self.block.layer_shapes if names is None else names
+        return {name: self.tensor(f"layers.{at}.{name}") for name in wanted}
 
     def outer(self) -> Float64Tensors:
         """The tensors outside the layers in float64."""
@@ -166,6 +167,18 @@ def open_checkpoint(
         model = Model(model.path, model.contents, _with_heads(model.config, heads), model.notes)
     found = match(model, family_of(model, None if family is None else Path(family)))
     return Checkpoint(model, found, (*model.notes, *_tied_remarks(model, found)))
+
+
+def opened(
+    model: str | Path | Checkpoint,
+    config: str | Path | Mapping[str, object] | None,
+    heads: int | None,
+    family: str | Path | None,
+) -> Checkpoint:
+    """A checkpoint, or the one at a path."""
+    if isinstance(model, Checkpoint):
+        return model
+    return open_checkpoint(model, config=config, heads=heads, family=family)
 
 
 def _with_heads(config: Mapping[str, object], heads: int) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from neuromanifold.checkpoints.adapters.low_rank import roundoff
-from neuromanifold.checkpoints.checkpoint import Checkpoint, open_checkpoint
+from neuromanifold.checkpoints.checkpoint import Checkpoint, opened
 from neuromanifold.checkpoints.forms import (
     Heads,
     Neurons,
@@ -158,12 +158,7 @@ def compare(
         heads: for paths, the number of heads where the configuration does not say.
         family: for paths, a file that describes a model of no known family.
     """
-    a, b = (
-        item
-        if isinstance(item, Checkpoint)
-        else open_checkpoint(item, config=config, heads=heads, family=family)
-        for item in (first, second)
-    )
+    a, b = (opened(item, config, heads, family) for item in (first, second))
     check_comparable(a, b)
     pair = Pair(a, b)
     u = ARITHMETIC + max(roundoff(item.dtype("layers.0.query")) for item in (a, b))
@@ -178,8 +173,8 @@ class Pair:
 
     def __init__(self, a: Checkpoint, b: Checkpoint) -> None:
         self.block = a.block
-        self._forms = folded(a), folded(b)
-        first, second = (form.outer() for form in self._forms)
+        self.forms = folded(a), folded(b)
+        first, second = (form.outer() for form in self.forms)
         self.rotation = match_stream(self.block, first, second)
         self.heads: np.ndarray | None = None
         second = moved_outer(self.block, first, second, self.rotation)
@@ -199,7 +194,7 @@ class Pair:
 
     def layer(self, layer: int) -> tuple[Tensors, Tensors]:
         """The folded tensors of one layer of both."""
-        first, second = (form.layer(layer) for form in self._forms)
+        first, second = (form.layer(layer) for form in self.forms)
         return first, second if self.rotation is None else rotate_layer(second, self.rotation)
 
     def costs(self, layer: int) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from neuromanifold.checkpoints.audit import read_by
 from neuromanifold.checkpoints.checkpoint import Checkpoint
+from neuromanifold.checkpoints.fold import incoming
 
 
 def constant_terms(model: Checkpoint, layer: int) -> dict[str, np.ndarray]:
@@ -45,7 +45,7 @@ def _shifts(model: Checkpoint, layer: int) -> dict[str, np.ndarray | None]:
         return model.tensor(f"{at}{norm}_shift") if f"{norm}_shift" in block.layer_shapes else None
 
     if block.placement == "post":
-        reads = read_by(model, layer)
+        reads = incoming(block, model.tensor, layer)
         return {"attention": None if reads is None else reads.shift, "mlp": shift("attention_norm")}
     other = "mlp_norm" if "mlp_norm" in block.layer_shapes else "attention_norm"
     return {"attention": shift("attention_norm"), "mlp": shift(other)}

@@ -1,18 +1,23 @@
-"""Floating-point numbers are dyadic rationals, so they have residues modulo every odd prime."""
+"""Floats are dyadic numbers: when they are equal modulo enough primes, they are equal."""
+
+import math
 
 import numpy as np
 
-from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.algebra.prime_field import PRIME_LIMIT, primes_below
 
 
-def residues(array: np.ndarray, field: PrimeField) -> np.ndarray:
-    """The residues of finite floats, exact: x = m 2^e with |m| < 2^53 whole, so (m mod p)(2^e).
+def depth(values: np.ndarray) -> int:
+    """The least E ≥ 0 for which 2^E times every entry is whole."""
+    mantissa, exponent = np.frexp(values[values != 0])
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    _, lowest = np.frexp((whole & -whole).astype(np.float64))  # 2^(lowest − 1) divides exactly
+    return max(0, int(np.max(54 - exponent - lowest, initial=0)))
 
-    `frexp` gives |m| in [1/2, 1), so m 2^53 is whole; float64 holds every narrower float exactly.
+
+def primes_beyond(bits: float) -> tuple[int, ...]:
+    """Primes whose product exceeds 2^bits: a whole number below that, zero modulo all, is zero.
+
+    There are 1,796 primes between 2^22.995 and 2^23; each counts for 22.99 bits, and one is spare.
     """
-    mantissa, exponent = np.frexp(array.astype(np.float64))
-    whole = field.from_integers(np.asarray(np.ldexp(mantissa, 53), dtype=np.int64))
-    powers, where = np.unique(exponent, return_inverse=True)
-    table = [pow(2, int(power) - 53, field.modulus) for power in powers]
-    factors = field.from_integers(np.array(table, np.int64))[where.reshape(array.shape)]
-    return field.multiply(whole, factors)
+    return primes_below(PRIME_LIMIT, math.ceil(bits / 22.99) + 1)

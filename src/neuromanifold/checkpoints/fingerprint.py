@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.checkpoint import Checkpoint, open_checkpoint
+from neuromanifold.checkpoints.checkpoint import Checkpoint, opened
 from neuromanifold.checkpoints.forms import Heads, Tensors, folded, head_forms, neuron_forms
 from neuromanifold.errors import ArgumentError
 
@@ -84,8 +84,7 @@ def model_fingerprint(
         heads: for a path, the number of heads where the configuration does not say.
         family: for a path, a file that describes a model of no known family.
     """
-    if not isinstance(model, Checkpoint):
-        model = open_checkpoint(model, config=config, heads=heads, family=family)
+    model = opened(model, config, heads, family)
     form = folded(model)
     block = model.block
     layers = np.array([_layer(block, form.layer(layer)) for layer in range(block.stored_layers)])

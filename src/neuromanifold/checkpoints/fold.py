@@ -14,7 +14,7 @@ layernorm-centring, dead-key-bias, value-bias, stream-one, tables, score-table):
 Only rational operations are used, in JAX, so that the same code runs over a prime field.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,14 +41,13 @@ def gains(block: Block, tensors: Mapping[str, Any], norm: str) -> Any:
     return tensors[norm] + (0.0 if block.norm is None else block.norm.offset)
 
 
-def incoming(
-    block: Block, outer: Mapping[str, Any], before: Mapping[str, Any] | None
-) -> Incoming | None:
+def incoming(block: Block, tensor: Callable[[str], Any], layer: int) -> Incoming | None:
     """What a layer reads after the sum: the last norm of the layer before it, or the tables'."""
-    if block.placement != "post" or (before is None and block.embed_width is not None):
+    if block.placement != "post" or (layer == 0 and block.embed_width is not None):
         return None
-    tensors, name = (outer, "embed_norm") if before is None else (before, "mlp_norm")
-    return Incoming(gains(block, tensors, name), tensors.get(f"{name}_shift"))
+    name = "embed_norm" if layer == 0 else f"layers.{layer - 1}.mlp_norm"
+    shift = tensor(f"{name}_shift") if f"{name}_shift" in block.shapes else None
+    return Incoming(gains(block, {name: tensor(name)}, name), shift)
 
 
 def fold_layer(

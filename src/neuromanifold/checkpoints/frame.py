@@ -117,30 +117,24 @@ def frame_neurons(block: Block, tensors: Tensors) -> None:
     mlp = block.mlp
     if mlp is None:
         return
-    names = ["up"] if mlp.gated else []
-    if mlp.activation in ("relu", "relu2"):
-        names.append("gate" if mlp.gated else "up")
-    if not names:
+    powers = mlp.scalings
+    if not powers:
         return
-    rows = {name: with_bias(tensors, name) for name in names}
+    rows = {name: with_bias(tensors, name) for name in powers}
     down = tensors["down"].copy()
-    powers = {
-        name: 2 if mlp.activation == "relu2" and (name == "gate" or not mlp.gated) else 1
-        for name in names
-    }
     norms = {name: np.linalg.norm(value, axis=1) for name, value in rows.items()}
     column = np.linalg.norm(down, axis=0)
     alive = (column > 0) & np.all([n > 0 for n in norms.values()], axis=0)
     # The common norm m has m = ‖column‖ ∏ (‖row‖ / m)^power, and each row is scaled by m / ‖row‖.
     total = 1 + sum(powers.values())
-    product = column * np.prod([norms[n] ** powers[n] for n in names], axis=0)
+    product = column * np.prod([norms[n] ** power for n, power in powers.items()], axis=0)
     common = np.where(alive, product, 1.0) ** (1 / total)
-    for name in names:
+    for name, power in powers.items():
         factor = np.where(alive, common / np.where(alive, norms[name], 1.0), 1.0)
         if name == "up" and mlp.gated:
             factor = factor * _signs(rows[name])
         rows[name] = np.where(alive, factor, 0.0)[:, None] * rows[name]
-        down = down / factor ** powers[name]
+        down = down / factor**power
         put_with_bias(tensors, name, rows[name])
     tensors["down"] = np.where(alive, down, 0.0)
 

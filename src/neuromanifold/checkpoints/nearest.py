@@ -93,12 +93,14 @@ def nearest_scale(
     other_second: np.ndarray,
     *,
     signed: bool = True,
+    power: int = 1,
 ) -> np.ndarray:
     """For rows x, y and x′, y′ the numbers c for which c x′, y′/c̄ are nearest to x, y.
 
     With |c| = e^t the squared distance is e^2t‖x′‖² + e^-2t‖y′‖² − 2|p e^t + q e^-t| plus a
     constant, for p = ⟨x, x′⟩, q = ⟨y, y′⟩ and the best phase (or sign); without `signed` c is
-    positive. t is found on finer and finer grids, all rows at once, and then by Newton's method.
+    positive, and y′ may be divided by another `power` of it, with e^-nt in the place of e^-t. t is
+    found on finer and finer grids, all rows at once, and then by Newton's method.
     """
     a, b = (np.sum(np.abs(part) ** 2, -1) for part in (other_first, other_second))
     p = np.sum(np.conj(first) * other_first, -1)
@@ -108,44 +110,52 @@ def nearest_scale(
     a, b = np.where(alive, a, 1.0), np.where(alive, b, 1.0)
     ends = [
         np.log(np.where(alive, sizes[0], 1.0) / np.sqrt(a)),
-        np.log(np.sqrt(b) / np.where(alive, sizes[1], 1.0)),
+        np.log(np.sqrt(b) / np.where(alive, sizes[1], 1.0)) / power,
     ]
     middle = (ends[0] + ends[1]) / 2
     reach = abs(ends[0] - ends[1]) / 2 + 2.0
     grid = np.linspace(-1, 1, 33)
     for _ in range(4):
         logs = middle[..., None] + reach[..., None] * grid
-        w = p[..., None] * np.exp(logs) + q[..., None] * np.exp(-logs)
+        w = p[..., None] * np.exp(logs) + q[..., None] * np.exp(-power * logs)
         gain = np.abs(w) if signed else w.real
-        cost = a[..., None] * np.exp(2 * logs) + b[..., None] * np.exp(-2 * logs) - 2 * gain
+        sizes = a[..., None] * np.exp(2 * logs), b[..., None] * np.exp(-2 * power * logs)
+        cost = sizes[0] + sizes[1] - 2 * gain
         best = np.argmin(cost, axis=-1)
         middle = np.take_along_axis(logs, best[..., None], -1)[..., 0]
         reach = reach / 12
-    middle = _polished(middle, a, b, p, q, signed)
-    w = p * np.exp(middle) + q * np.exp(-middle)
+    middle = _polished(middle, a, b, p, q, signed, power)
+    w = p * np.exp(middle) + q * np.exp(-power * middle)
     size = np.abs(w)
     phase = np.where(size > 0, np.conj(w) / np.where(size > 0, size, 1.0), 1.0) if signed else 1.0
     return np.where(alive, np.exp(middle) * phase, 1.0)
 
 
 def _polished(
-    t: np.ndarray, a: np.ndarray, b: np.ndarray, p: np.ndarray, q: np.ndarray, signed: bool
+    t: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    p: np.ndarray,
+    q: np.ndarray,
+    signed: bool,
+    n: int,
 ) -> np.ndarray:
-    """Newton's steps for a e^2t + b e^-2t − 2|w|, w = p e^t + q e^-t (or its real part).
+    """Newton's steps for a e^2t + b e^-2nt − 2|w|, w = p e^t + q e^-nt (or its real part).
 
-    With w′ = p e^t − q e^-t and w″ = w the derivatives of |w| are Re(w̄ w′)/|w| and
-    (|w′|² + |w|²)/|w| − Re(w̄ w′)²/|w|³. Values of the function tell minima to half the digits only.
+    The derivatives of |w| are Re(w̄ w′)/|w| and (|w′|² + Re(w̄ w″))/|w| − Re(w̄ w′)²/|w|³. Values of
+    the function tell minima to half the digits only.
     """
     for _ in range(4):
-        w, dw = p * np.exp(t) + q * np.exp(-t), p * np.exp(t) - q * np.exp(-t)
+        up, down = np.exp(t), np.exp(-n * t)
+        w, dw, ddw = p * up + q * down, p * up - n * q * down, p * up + n**2 * q * down
         if signed:
             size = np.where(np.abs(w) > 0, np.abs(w), 1.0)
             first = (np.conj(w) * dw).real / size
-            second = (np.abs(dw) ** 2 + size**2) / size - first**2 / size
+            second = (np.abs(dw) ** 2 + (np.conj(w) * ddw).real) / size - first**2 / size
         else:
-            first, second = dw.real, w.real
-        slope = a * np.exp(2 * t) - b * np.exp(-2 * t) - first
-        bend = 2 * a * np.exp(2 * t) + 2 * b * np.exp(-2 * t) - second
+            first, second = dw.real, ddw.real
+        slope = a * up**2 - n * b * down**2 - first
+        bend = 2 * a * up**2 + 2 * n**2 * b * down**2 - second
         step = np.divide(slope, bend, out=np.zeros_like(slope), where=bend > 0)
         t = t - np.clip(step, -0.1, 0.1)
     return t

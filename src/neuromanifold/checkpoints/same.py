@@ -24,8 +24,8 @@ from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.canonical import Canonical
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.constants import constant_terms
+from neuromanifold.checkpoints.exact import proved_same
 from neuromanifold.checkpoints.forms import folded
-from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
 from neuromanifold.checkpoints.matching import match_stream, moved_outer
 from neuromanifold.checkpoints.running import Noisy, deviation, random_inputs, run
 from neuromanifold.checkpoints.stream import rotate_layer
@@ -35,7 +35,8 @@ from neuromanifold.checkpoints.writing import write_safetensors
 LEAST_ROUNDING = 2.0**-46
 """Folding and QR in float64 lose a few more bits than float64 storage does."""
 EVIDENCE = {
-    "exact": "equality of the stored numbers",
+    "exact": "a proof: all that determines the function is equal as rational numbers, as stored or "
+    "modulo primes whose product exceeds the numerator of any difference",
     "equal to rounding": "every deviation is within four times what independent rounding errors "
     "add up to, in quadrature: no worst-case bound, and no proof",
     "different": "an input on which the outputs differ by more than rounding makes",
@@ -63,9 +64,9 @@ class Sameness:
 
     Attributes:
         verdict: `same`, `different` or `undecided`.
-        level: `exact` (the stored numbers are equal up to orders of heads and neurons), `equal to
-            rounding` (rounding errors that are independent explain every deviation four times
-            over; no worst-case bound is proved), or `different`; None when undecided.
+        level: `exact` (proved: the same function in real arithmetic), `equal to rounding` (rounding
+            errors that are independent explain every deviation four times over; no worst-case
+            bound is proved), or `different`; None when undecided.
         reason: one sentence.
         symmetries: the symmetries that were used, in words.
         differences: the parts that differ by more than rounding, the worst first.
@@ -75,6 +76,8 @@ class Sameness:
         seed: of the inputs.
         witness: an input that shows a difference.
         element: the symmetry that carries the first model to the second, as arrays by name.
+        primes: how many primes the proof of level `exact` took: none where the stored numbers are
+            equal; None without proof.
     """
 
     verdict: Literal["same", "different", "undecided"]
@@ -88,6 +91,7 @@ class Sameness:
     seed: int
     witness: Witness | None
     element: Mapping[str, np.ndarray]
+    primes: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON; the element is a file of its own."""
@@ -101,6 +105,7 @@ class Sameness:
             "tolerance": NOISE * self.noise,
             "rounding": asdict(self.rounding),
             "evidence": EVIDENCE[self.level],
+            "primes": self.primes,
             "seed": self.seed,
             "witness": None if self.witness is None else asdict(self.witness),
         }
@@ -307,7 +312,15 @@ def _verdict(
     symmetries = _symmetries(found, notes)
     element = dict(found.changes) | ({} if found.stream is None else {"stream": found.stream})
     witness, level, verdict = None, None, "undecided"
-    if broken and not agrees_out:
+    primes = None
+    if agrees_out and not found.outside:
+        primes = proved_same(a, b, found.stream, found.layers)
+    if primes is not None:
+        verdict, level = "same", "exact"
+        reason = "the stored numbers are equal" + (", in another order" if found.changes else "")
+        if primes:
+            reason = f"all that determines the function is equal, proved modulo {primes} primes"
+    elif broken and not agrees_out:
         verdict = level = "different"
         witness = _witness(outputs, others, seed)
         reason = f"{_first(broken)} is not explained by rounding; the outputs differ by {error:.1e}"
@@ -329,25 +342,21 @@ def _verdict(
             f"makes {noise:.1e}"
         )
     else:
-        verdict = "same"
-        level = "exact" if _stored_alike(a, b, found) else "equal to rounding"
-        reason = (
-            "the stored numbers are equal" + (", in another order" if found.changes else "")
-            if level == "exact"
-            else f"every part agrees to rounding, and the outputs to {error:.1e}"
-        )
+        verdict, level = "same", "equal to rounding"
+        reason = f"every part agrees to rounding, and the outputs to {error:.1e}"
     return Sameness(
         verdict=verdict,  # type: ignore[arg-type]
         level=level,  # type: ignore[arg-type]
         reason=reason,
         symmetries=tuple(symmetries) if verdict == "same" else (),
-        differences=tuple(broken),
+        differences=tuple(broken) if primes is None else (),
         error=error,
         noise=noise,
         rounding=rounding,
         seed=seed,
         witness=witness,
         element=element if verdict == "same" else {},
+        primes=primes,
     )
 
 
@@ -362,28 +371,6 @@ def _symmetries(found: _Found, notes: list[str]) -> list[str]:
         signed = np.abs(np.abs(found.stream).sum(axis=0) - 1).max() < 1e-9
         used.append("stream permuted" if signed else "stream rotated")
     return used + sorted(found.moved)
-
-
-def _stored_alike(a: Checkpoint, b: Checkpoint, found: _Found) -> bool:
-    """Whether the stored numbers are equal, up to the orders that were found for heads and neurons.
-
-    The rotary layout and a copied head are already undone. Orders are symmetries whatever the
-    weights, so equality is exact.
-    """
-    outer, other = a.outer(), b.outer()
-    table, theirs = outer.pop("score_table", None), other.pop("score_table", None)
-    alike = all(np.array_equal(value, other[name]) for name, value in outer.items())
-    for layer, agreement in enumerate(found.layers):
-        if not alike:
-            return False
-        mine, moved = a.layer(layer), b.layer(layer)
-        permute_heads(a.block, moved, agreement.heads)
-        if agreement.neurons is not None:
-            permute_neurons(moved, agreement.neurons)
-        alike = all(np.array_equal(value, moved[name]) for name, value in mine.items())
-        if table is not None and theirs is not None:
-            alike = alike and np.array_equal(table, theirs[:, agreement.heads])
-    return alike
 
 
 def _witness(outputs: np.ndarray, others: np.ndarray, seed: int) -> Witness:

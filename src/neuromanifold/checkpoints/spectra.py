@@ -46,8 +46,7 @@ def product_values(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _core(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """A small matrix with the singular values of leftᵀ right."""
-    _, first = np.linalg.qr(left.T)
-    _, second = np.linalg.qr(right.T)
+    first, second = (np.asarray(np.linalg.qr(part.T, mode="r")) for part in (left, right))
     return first @ second.T
 
 

@@ -86,21 +86,37 @@ def _nearest_keys(
 
 
 def _turn_neurons(block: Block, first: Tensors, moved: Tensors) -> None:
-    """Neurons scaled as near to their counterparts as they may be."""
+    """Neurons scaled as near to their counterparts as they may be (mlp-scale).
+
+    A gate that may be scaled gets its counterpart's length, and then the rows that it multiplies
+    are brought near.
+    """
     mlp = block.mlp
-    if mlp is None or not (mlp.gated or mlp.activation in ("relu", "tanh")):
+    if mlp is None:
         return
+    if mlp.homogeneous == "gate":
+        mine, yours = (np.linalg.norm(with_bias(t, "gate"), axis=1) for t in (first, moved))
+        alive = (mine > 0) & (yours > 0)
+        ratio = np.divide(mine, yours, out=np.ones_like(mine), where=alive)
+        _scale_neurons(moved, "gate", ratio, mlp.scalings["gate"])
     ups, downs = zip(*((with_bias(t, "up"), t["down"].T) for t in (first, moved)), strict=True)
-    if mlp.activation == "tanh" and not mlp.gated:
-        factor = np.where(
-            np.sum(ups[0] * ups[1], 1) + np.sum(downs[0] * downs[1], 1) < 0, -1.0, 1.0
-        )
-    else:
-        factor = nearest_scale(ups[0], downs[0], ups[1], downs[1], signed=mlp.gated)
-    moved["up"] = factor[:, None] * moved["up"]
-    if "up_bias" in moved:
-        moved["up_bias"] = factor * moved["up_bias"]
-    moved["down"] = moved["down"] / factor
+    pairs = ups[0], downs[0], ups[1], downs[1]
+    if mlp.gated:
+        _scale_neurons(moved, "up", nearest_scale(*pairs))
+    elif mlp.homogeneous is not None:
+        power = mlp.scalings["up"]
+        _scale_neurons(moved, "up", nearest_scale(*pairs, signed=False, power=power), power)
+    elif mlp.activation == "tanh":
+        agreeing = np.sum(ups[0] * ups[1], 1) + np.sum(downs[0] * downs[1], 1)
+        _scale_neurons(moved, "up", np.where(agreeing < 0, -1.0, 1.0))
+
+
+def _scale_neurons(moved: Tensors, name: str, factor: np.ndarray, power: int = 1) -> None:
+    """Rows times a factor, and the columns that they lead to divided by its power."""
+    moved[name] = factor[:, None] * moved[name]
+    if f"{name}_bias" in moved:
+        moved[f"{name}_bias"] = factor * moved[f"{name}_bias"]
+    moved["down"] = moved["down"] / factor**power
 
 
 def _replaced(array: np.ndarray, at: int, part: np.ndarray) -> np.ndarray:

@@ -1,7 +1,9 @@
 """Distances between adapters that no choice of factors changes."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Literal
@@ -12,12 +14,12 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.checkpoints.adapters.adapter import Adapter
 from neuromanifold.checkpoints.adapters.low_rank import LowRank, roundoff, spectrum
 from neuromanifold.checkpoints.adapters.peft import load_adapter
-from neuromanifold.checkpoints.dyadic import residues
+from neuromanifold.checkpoints.dyadic import depth, primes_beyond
 from neuromanifold.errors import ArgumentError
 
 Level = Literal["exact", "equal to rounding", "different"]
-PRIMES = (8388593, 8388587)
-"""Two primes: equal residues of random combinations at both make an accident of 1 in 10^13."""
+_ROWS = 1024
+"""Rows of updates that are formed together."""
 
 
 @dataclass(frozen=True)
@@ -160,23 +162,37 @@ def _compare(
     return found, norm
 
 
-def _equal_exactly(a: LowRank, b: LowRank, seed: int = 0) -> bool:
-    """Whether ΔW X = ΔW′ X modulo two primes, for two random columns X (Freivalds)."""
-    scales = a.scale.exact, b.scale.exact
-    if None in scales and a.scale != b.scale:
-        return False
-    for prime in PRIMES:
-        field = PrimeField(prime)
-        X = field.random(seed, "columns", (a.shape[1], 2))
-        images: list[np.ndarray] = []
-        for update, scale in zip((a, b), scales, strict=True):
-            image = field.matmul(
-                residues(update.B, field), field.matmul(residues(update.A, field), X)
-            )
-            factor = field.from_fraction(1 if scale is None else scale)
-            images.append(field.multiply(image, np.array(factor)))
-        if not np.array_equal(images[0], images[1]):
+def _equal_exactly(a: LowRank, b: LowRank) -> bool:
+    """Whether n B A / m = n′ B′A′ / m′ as rational numbers, block of rows by block of rows.
+
+    With factors that are multiples of 2^-E and at most L both sides times m m′ 2^(2E) are whole,
+    and their difference is at most 2 r |n m′| L² 2^(2E): zero modulo primes beyond that, it is 0.
+    """
+    s, t = a.scale.exact, b.scale.exact
+    if s is None or t is None:
+        if a.scale != b.scale:
             return False
+        s = t = Fraction(1)
+    factors = s.numerator * t.denominator, t.numerator * s.denominator
+    values = [a.B, a.A, b.B, b.A]
+    E = max(depth(value) for value in values)
+    largest = max(float(np.abs(value).max(initial=1.0)) for value in values)
+    bits = 1 + 2 * E + 2 * math.log2(largest)
+    bits += math.log2(max(a.size, b.size, 1)) + max(abs(n).bit_length() for n in factors)
+    for start in range(0, a.shape[0], _ROWS):
+        for field in map(PrimeField, primes_beyond(bits)):
+            products = [
+                field.multiply(
+                    field.matmul(
+                        field.from_floats(update.B[start : start + _ROWS]),
+                        field.from_floats(update.A),
+                    ),
+                    field.from_integers(np.array(n, object)),
+                )
+                for update, n in zip((a, b), factors, strict=True)
+            ]
+            if not np.array_equal(products[0], products[1]):
+                return False
     return True
 
 

@@ -10,7 +10,6 @@ from jaxtyping import Float
 
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
-from neuromanifold.checkpoints.dyadic import residues
 
 NOISE = 100
 """Singular values up to this many units of rounding times s‖B‖‖A‖ are taken as zero.
@@ -133,7 +132,7 @@ def exact_rank(update: LowRank, field: PrimeField, seed: int = 0) -> int:
     r, (rows, columns) = update.size, update.shape
     S = field.random(seed, "left", (min(r, rows), rows))
     T = field.random(seed, "right", (columns, min(r, columns)))
-    B, A = residues(update.B, field), residues(update.A, field)
+    B, A = field.from_floats(update.B), field.from_floats(update.A)
     return rank(field.matmul(field.matmul(S, B), field.matmul(A, T)), field)
 
 

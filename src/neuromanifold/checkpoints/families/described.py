@@ -9,18 +9,8 @@ endings, and of beginnings, of names that are kept as they are).
 from collections.abc import Mapping
 from pathlib import Path
 
-from neuromanifold.checkpoints.block import Block, Shapes
-from neuromanifold.checkpoints.families.layout import (
-    Family,
-    Settings,
-    Slot,
-    from_heads,
-    interleaved,
-    plain,
-    rows,
-    stacked,
-    transposed,
-)
+from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.families.layout import Family, Settings, Slot, slot_of
 from neuromanifold.checkpoints.readers.json_object import read_json
 from neuromanifold.errors import FileFormatError
 
@@ -77,25 +67,13 @@ def _entry_slots(path: Path, block: Block, entry: Mapping[str, object]) -> list[
                 f"{path}: the block has no tensor {unknown[0]}; "
                 f"it has {', '.join(list(block.shapes)[:6])}, …"
             )
-        slot = _slot(
-            _numbered(file, layer), {name: block.shapes[name] for name in held}, entry, block
-        )
-        found.append(transposed(slot) if entry.get("transposed") else slot)
+        shapes = {name: block.shapes[name] for name in held}
+        per_head = entry.get("layout", "rows") == "per head"
+        heads, turned = block.attention.heads, bool(entry.get("transposed"))
+        name = _numbered(file, layer)
+        found.append(slot_of(name, shapes, heads, per_head=per_head, turned=turned))
     return found
 
 
 def _numbered(text: str, layer: int | None) -> str:
     return text if layer is None else text.replace("{L}", str(layer))
-
-
-def _slot(file: str, held: Shapes, entry: Mapping[str, object], block: Block) -> Slot:
-    name, shape = next(iter(held.items()))
-    if entry.get("layout", "rows") == "per head":
-        return interleaved(file, held, block.attention.heads)
-    if len(held) > 1:
-        return stacked(file, held)
-    last = name.split(".")[-1]
-    if last == "output":
-        return from_heads(file, name, shape)
-    heads = ("query", "key", "value", "query_bias", "key_bias", "value_bias")
-    return rows(file, name, shape) if last in heads else plain(file, name, shape)

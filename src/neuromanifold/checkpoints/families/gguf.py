@@ -1,21 +1,24 @@
 """GGUF's own names, for llama (whose queries and keys are interleaved) and qwen2."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.block_parts import Attention, Head, Layout, Mlp, Norm
-from neuromanifold.checkpoints.families.layout import (
-    Family,
-    Settings,
-    Slot,
-    from_heads,
-    plain,
-    rows,
-)
+from neuromanifold.checkpoints.families.layout import Family, Settings, table_slots
 from neuromanifold.checkpoints.families.rotary import rotary
-from neuromanifold.checkpoints.families.settings import norm_slots
 from neuromanifold.errors import NotCoveredError
 
+_TABLE = {
+    "token_embd": "tokens",
+    "output_norm": "final_norm",
+    "output": "unembedding",
+    **{f"blk.{{L}}.attn_{n[0]}": n for n in ("query", "key", "value")},
+    "blk.{L}.attn_output": "output",
+    **{f"blk.{{L}}.ffn_{n}": n for n in ("gate", "up", "down")},
+    "blk.{L}.attn_norm": "attention_norm",
+    "blk.{L}.ffn_norm": "mlp_norm",
+}
 _LAYOUTS: dict[str, Layout] = {"llama": "interleaved", "qwen2": "half"}
 
 
@@ -66,29 +69,4 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     )
 
 
-def slots(block: Block) -> list[Slot]:
-    """The tensors of a GGUF file."""
-    outer, inner = block.global_shapes, block.layer_shapes
-    found = [
-        plain("token_embd.weight", "tokens", outer["tokens"]),
-        *norm_slots(outer, "final_norm", "output_norm"),
-    ]
-    if "unembedding" in outer:
-        found.append(plain("output.weight", "unembedding", outer["unembedding"]))
-    for layer in range(block.layers):
-        at, of = f"blk.{layer}", f"layers.{layer}."
-        found.append(from_heads(f"{at}.attn_output.weight", f"{of}output", inner["output"]))
-        for name in ("query", "key", "value"):
-            file = f"{at}.attn_{name[0]}"
-            found.append(rows(f"{file}.weight", of + name, inner[name]))
-            if f"{name}_bias" in inner:
-                found.append(rows(f"{file}.bias", f"{of}{name}_bias", inner[f"{name}_bias"]))
-        found += [
-            *(plain(f"{at}.ffn_{n}.weight", of + n, inner[n]) for n in ("gate", "up", "down")),
-            *norm_slots(inner, "attention_norm", f"{at}.attn_norm", of),
-            *norm_slots(inner, "mlp_norm", f"{at}.ffn_norm", of),
-        ]
-    return found
-
-
-FAMILY = Family(name="gguf", model_types=(), block=block, slots=slots)
+FAMILY = Family(name="gguf", model_types=(), block=block, slots=partial(table_slots, table=_TABLE))

@@ -5,12 +5,12 @@ views the result in the block's shape. A `Slot` is one tensor of the file with a
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block import Block, Shapes
 from neuromanifold.errors import FileFormatError
 
 Range = tuple[int, int, int]
@@ -217,6 +217,63 @@ def transposed(slot: Slot) -> Slot:
 def _row_axes(view: tuple[int, ...], count: int) -> int:
     """How many leading axes of the view make up the rows."""
     return next(n for n in range(1, len(view) + 1) if prod(view[:n]) == count)
+
+
+_OF_HEADS = frozenset(("query", "key", "value", "query_bias", "key_bias", "value_bias"))
+
+
+def slot_of(
+    file: str, held: Shapes, heads: int, *, per_head: bool = False, turned: bool = False
+) -> Slot:
+    """A tensor of the file by what it holds: maps to and from heads, several maps, or one."""
+    name, shape = next(iter(held.items()))
+    last = name.split(".")[-1]
+    if per_head:
+        found = interleaved(file, held, heads)
+    elif len(held) > 1:
+        found = stacked(file, held)
+    elif last == "output":
+        found = from_heads(file, name, shape)
+    else:
+        found = rows(file, name, shape) if last in _OF_HEADS else plain(file, name, shape)
+    return transposed(found) if turned else found
+
+
+def table_slots(
+    block: Block, table: Mapping[str, str], *, per_head: bool = False, turned: bool = False
+) -> list[Slot]:
+    """The tensors of a file whose names are a table, as far as the block has what they hold.
+
+    Args:
+        block: what the tensors mean.
+        table: from a module of the file, `{L}` for the number of a layer, to the maps or norms of
+            the block (one word for each) that its `weight` holds, and its `bias` if they have one.
+        per_head: whether maps that are stored together stand head by head.
+        turned: whether maps inside the layers are stored (in, out).
+    """
+    found: list[Slot] = []
+    for file, words in table.items():
+        names = words.split()
+        inside = any(name in block.layer_shapes for name in names)
+        shapes = block.layer_shapes if inside else block.global_shapes
+        constants = "_shift" if names[0].endswith("norm") else "_bias"
+        for layer in range(block.stored_layers if inside else 1):
+            stem, at = file.replace("{L}", str(layer)), f"layers.{layer}." if inside else ""
+            for ending, more in (("weight", ""), ("bias", constants)):
+                held = {at + n + more: shapes[n + more] for n in names if n + more in shapes}
+                if held:
+                    fused = per_head and len(held) > 1
+                    flip = turned and inside and not more and len(shapes[names[0]]) > 1
+                    name, heads = f"{stem}.{ending}", block.attention.heads
+                    found.append(slot_of(name, held, heads, per_head=fused, turned=flip))
+        if words == "unembedding" and words not in shapes and "tokens" in shapes:
+            found.append(copied(f"{file}.weight", "tokens", shapes["tokens"]))
+    return found
+
+
+def copied(file: str, name: str, shape: tuple[int, ...]) -> Slot:
+    """A tensor that repeats one which another slot holds, if the file has it."""
+    return replace(plain(file, name, shape), copy=True)
 
 
 def interleaved(file: str, parts: dict[str, tuple[int, ...]], heads: int) -> Slot:

@@ -1,26 +1,37 @@
 """Llama, Mistral, SmolLM, Qwen2, Qwen3, Gemma 2, Phi-3: RMS norms, gated MLPs, rotary positions."""
 
 from collections.abc import Mapping
+from functools import partial
 
-from neuromanifold.checkpoints.block import Block, Placement, Shapes
+from neuromanifold.checkpoints.block import Block, Placement
 from neuromanifold.checkpoints.block_parts import Attention, Mlp, Norm
-from neuromanifold.checkpoints.families.layout import (
-    Family,
-    Settings,
-    Slot,
-    from_heads,
-    plain,
-    rows,
-    stacked,
-)
+from neuromanifold.checkpoints.families.layout import Family, Settings, table_slots
 from neuromanifold.checkpoints.families.rotary import rotary
-from neuromanifold.checkpoints.families.settings import (
-    activation,
-    head_slots,
-    language_head,
-    norm_slots,
-    windows,
-)
+from neuromanifold.checkpoints.families.settings import activation, language_head, windows
+
+_OUTER = {"@embed_tokens": "tokens", "@norm": "final_norm", "lm_head": "unembedding"}
+_AT = "@layers.{L}."
+_MAPS = {
+    **{f"{_AT}self_attn.{n[0]}_proj": n for n in ("query", "key", "value", "output")},
+    **{f"{_AT}self_attn.{n[0]}_norm": n for n in ("query_norm", "key_norm")},
+    **{f"{_AT}mlp.{n}_proj": n for n in ("gate", "up", "down")},
+}
+_FUSED = {
+    f"{_AT}self_attn.qkv_proj": "query key value",
+    f"{_AT}self_attn.o_proj": "output",
+    f"{_AT}mlp.gate_up_proj": "gate up",
+    f"{_AT}mlp.down_proj": "down",
+}
+_NORMS = {
+    f"{_AT}input_layernorm": "attention_norm",
+    f"{_AT}post_attention_layernorm": "mlp_norm",
+}
+_FOUR_NORMS = {
+    f"{_AT}input_layernorm": "attention_norm",
+    f"{_AT}post_attention_layernorm": "attention_out_norm",
+    f"{_AT}pre_feedforward_layernorm": "mlp_norm",
+    f"{_AT}post_feedforward_layernorm": "mlp_out_norm",
+}
 
 
 def _attention(settings: Settings, shapes: Mapping[str, tuple[int, ...]], model: str) -> Attention:
@@ -86,110 +97,17 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     )
 
 
-def _layer_norms(block: Block, at: str, of: str) -> list[Slot]:
-    names = {"attention_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm"}
-    if block.placement == "sandwich":
-        names = {
-            "attention_norm": "input_layernorm",
-            "attention_out_norm": "post_attention_layernorm",
-            "mlp_norm": "pre_feedforward_layernorm",
-            "mlp_out_norm": "post_feedforward_layernorm",
-        }
-    inner = block.layer_shapes
-    return [
-        slot for name, file in names.items() for slot in norm_slots(inner, name, f"{at}.{file}", of)
-    ]
+def _family(name: str, model_types: tuple[str, ...], table: dict[str, str]) -> Family:
+    return Family(
+        name=name,
+        model_types=model_types,
+        block=block,
+        slots=partial(table_slots, table=_OUTER | table),
+        prefixes=("model.", ""),
+        buffers=(".rotary_emb.inv_freq",),
+    )
 
 
-def _attention_slots(inner: Shapes, at: str, of: str) -> list[Slot]:
-    found = [from_heads(f"{at}.self_attn.o_proj.weight", f"{of}output", inner["output"])]
-    for name in ("query", "key", "value", "output"):
-        file = f"{at}.self_attn.{name[0]}_proj"
-        if name != "output":
-            found.append(rows(f"{file}.weight", of + name, inner[name]))
-        if f"{name}_bias" in inner:
-            found.append(rows(f"{file}.bias", f"{of}{name}_bias", inner[f"{name}_bias"]))
-    return found + [
-        plain(f"{at}.self_attn.{name[0]}_norm.weight", of + name, inner[name])
-        for name in ("query_norm", "key_norm")
-        if name in inner
-    ]
-
-
-def _mlp_slots(inner: Shapes, at: str, of: str) -> list[Slot]:
-    found = []
-    for name in ("gate", "up", "down"):
-        found.append(plain(f"{at}.mlp.{name}_proj.weight", of + name, inner[name]))
-        if f"{name}_bias" in inner:
-            found.append(
-                plain(f"{at}.mlp.{name}_proj.bias", f"{of}{name}_bias", inner[f"{name}_bias"])
-            )
-    return found
-
-
-def _outer_slots(block: Block) -> list[Slot]:
-    outer = block.global_shapes
-    return [
-        plain("@embed_tokens.weight", "tokens", outer["tokens"]),
-        *norm_slots(outer, "final_norm", "@norm"),
-        *(head_slots(outer, "tokens") if block.head.kind != "none" else []),
-    ]
-
-
-def slots(block: Block) -> list[Slot]:
-    """The tensors of a file of this kind."""
-    found, inner = _outer_slots(block), block.layer_shapes
-    for layer in range(block.layers):
-        at, of = f"@layers.{layer}", f"layers.{layer}."
-        found += _attention_slots(inner, at, of)
-        found += _mlp_slots(inner, at, of)
-        found += _layer_norms(block, at, of)
-    return found
-
-
-def phi3_slots(block: Block) -> list[Slot]:
-    """The tensors of a Phi-3 file: query, key and value in one, gate and up in one."""
-    found, inner = _outer_slots(block), block.layer_shapes
-    for layer in range(block.layers):
-        at, of = f"@layers.{layer}", f"layers.{layer}."
-        found += [
-            stacked(
-                f"{at}.self_attn.qkv_proj.weight",
-                {of + name: inner[name] for name in ("query", "key", "value")},
-            ),
-            from_heads(f"{at}.self_attn.o_proj.weight", f"{of}output", inner["output"]),
-            stacked(
-                f"{at}.mlp.gate_up_proj.weight",
-                {of + name: inner[name] for name in ("gate", "up")},
-            ),
-            plain(f"{at}.mlp.down_proj.weight", f"{of}down", inner["down"]),
-            *_layer_norms(block, at, of),
-        ]
-    return found
-
-
-_BUFFERS = (".rotary_emb.inv_freq",)
-LLAMA = Family(
-    name="llama",
-    model_types=("llama", "mistral", "qwen2", "qwen3", "smollm"),
-    block=block,
-    slots=slots,
-    prefixes=("model.", ""),
-    buffers=_BUFFERS,
-)
-GEMMA2 = Family(
-    name="gemma2",
-    model_types=("gemma2",),
-    block=block,
-    slots=slots,
-    prefixes=("model.", ""),
-    buffers=_BUFFERS,
-)
-PHI3 = Family(
-    name="phi3",
-    model_types=("phi3",),
-    block=block,
-    slots=phi3_slots,
-    prefixes=("model.", ""),
-    buffers=_BUFFERS,
-)
+LLAMA = _family("llama", ("llama", "mistral", "qwen2", "qwen3", "smollm"), _MAPS | _NORMS)
+GEMMA2 = _family("gemma2", ("gemma2",), _MAPS | _FOUR_NORMS)
+PHI3 = _family("phi3", ("phi3",), _FUSED | _NORMS)

@@ -1,10 +1,10 @@
 """Values that several families read from a configuration in the same way."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from neuromanifold.checkpoints.block import Shapes
-from neuromanifold.checkpoints.block_parts import Activation, Head
-from neuromanifold.checkpoints.families.layout import Part, Settings, Slot, plain
+from neuromanifold.checkpoints.block_parts import Activation, Attention, Head, Mlp, Norm
+from neuromanifold.checkpoints.families.layout import Settings
 from neuromanifold.errors import FileFormatError, NotCoveredError
 
 _ACTIVATIONS: dict[str, Activation] = {
@@ -59,27 +59,25 @@ def language_head(
     return Head(kind=kind, rows=rows, bias=bias, **fields)  # type: ignore[arg-type]
 
 
-def head_slots(shapes: Shapes, table: str, file: str = "lm_head") -> list[Slot]:
-    """The slots of a language model's head, a stored copy of a tied table included."""
-    slots = []
-    if "unembedding" in shapes:
-        slots.append(plain(f"{file}.weight", "unembedding", shapes["unembedding"]))
-    elif table in shapes:
-        part = Part(table, shapes[table], None, (0, 1), shapes[table])
-        slots.append(Slot(f"{file}.weight", shapes[table], (part,), copy=True))
-    if "unembedding_bias" in shapes:
-        slots.append(plain(f"{file}.bias", "unembedding_bias", shapes["unembedding_bias"]))
-    return slots
+def plain_attention(
+    width: int, heads: int, *, bias: bool, size: int | None = None, **fields: Any
+) -> Attention:
+    """Attention whose maps all have a bias or none, with scores divided by √size."""
+    size = width // heads if size is None else size
+    biases = ("query_bias", "key_bias", "value_bias", "output_bias")
+    given: dict[str, Any] = dict.fromkeys(biases, bias)
+    given |= {"groups": heads, "scale": size**-0.5, **fields}
+    return Attention(heads=heads, key_size=size, value_size=size, **given)
 
 
-def norm_slots(shapes: Shapes, name: str, file: str, prefix: str = "") -> list[Slot]:
-    """Gain and shift of a norm, those that are there."""
-    slots = []
-    if name in shapes:
-        slots.append(plain(f"{file}.weight", prefix + name, shapes[name]))
-    if f"{name}_shift" in shapes:
-        slots.append(plain(f"{file}.bias", f"{prefix}{name}_shift", shapes[f"{name}_shift"]))
-    return slots
+def biased_mlp(size: int, act: Activation) -> Mlp:
+    """An MLP of two maps with biases."""
+    return Mlp(size=size, activation=act, bias=True, output_bias=True)
+
+
+def layer_norm(settings: Settings, key: str, default: float) -> Norm:
+    """Layer norms with gain and shift."""
+    return Norm(kind="layer", shift=True, eps=settings.real(key, default=default))
 
 
 def windows(settings: Settings, layers: int, *, every: bool) -> tuple[int | None, ...]:

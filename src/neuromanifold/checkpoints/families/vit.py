@@ -3,10 +3,26 @@
 from collections.abc import Mapping
 
 from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.block_parts import Attention, Head, Mlp, Norm, Patch
-from neuromanifold.checkpoints.families.bert import layer_slots
-from neuromanifold.checkpoints.families.layout import Family, Settings, Slot, plain
-from neuromanifold.checkpoints.families.settings import activation, norm_slots
+from neuromanifold.checkpoints.block_parts import Head, Patch
+from neuromanifold.checkpoints.families.layout import Family, Settings, Slot, plain, table_slots
+from neuromanifold.checkpoints.families.settings import (
+    activation,
+    biased_mlp,
+    layer_norm,
+    plain_attention,
+)
+
+_LAYER = "@encoder.layer.{L}"
+_TABLE = {
+    "@layernorm": "final_norm",
+    "classifier": "unembedding",
+    **{f"{_LAYER}.attention.attention.{name}": name for name in ("query", "key", "value")},
+    f"{_LAYER}.attention.output.dense": "output",
+    f"{_LAYER}.intermediate.dense": "up",
+    f"{_LAYER}.output.dense": "down",
+    f"{_LAYER}.layernorm_before": "attention_norm",
+    f"{_LAYER}.layernorm_after": "mlp_norm",
+}
 
 
 def _side(settings: Settings, key: str) -> tuple[int, int]:
@@ -34,25 +50,11 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
         family="vit",
         width=d,
         layers=settings.whole("num_hidden_layers"),
-        attention=Attention(
-            heads=heads,
-            groups=heads,
-            key_size=d // heads,
-            value_size=d // heads,
-            query_bias=bias,
-            key_bias=bias,
-            value_bias=bias,
-            output_bias=True,
-            scale=(d // heads) ** -0.5,
-            causal=False,
+        attention=plain_attention(d, heads, bias=bias, output_bias=True, causal=False),
+        mlp=biased_mlp(
+            settings.whole("intermediate_size"), activation(settings, "hidden_act", default="gelu")
         ),
-        mlp=Mlp(
-            size=settings.whole("intermediate_size"),
-            activation=activation(settings, "hidden_act", default="gelu"),
-            bias=True,
-            output_bias=True,
-        ),
-        norm=Norm(kind="layer", shift=True, eps=settings.real("layer_norm_eps", default=1e-12)),
+        norm=layer_norm(settings, "layer_norm_eps", 1e-12),
         final_norm=True,
         tables=(("positions", 1 + (height // tall) * (width // wide)),),
         patch=Patch(channels=settings.whole("num_channels", default=3), height=tall, width=wide),
@@ -61,32 +63,17 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
 
 
 def slots(block: Block) -> list[Slot]:
-    """The tensors of a ViT file."""
+    """The tensors of a ViT file: a table, and three that are stored in another shape."""
     outer, d, patch = block.global_shapes, block.width, block.patch
     sides = (d, patch.channels, patch.height, patch.width) if patch is not None else ()
-    positions = outer["positions"]
-    found = [
+    positions, projection = outer["positions"], "@embeddings.patch_embeddings.projection"
+    return [
         plain("@embeddings.cls_token", "class_token", (d,), (1, 1, d)),
         plain("@embeddings.position_embeddings", "positions", positions, (1, *positions)),
-        plain("@embeddings.patch_embeddings.projection.weight", "patch", outer["patch"], sides),
-        plain("@embeddings.patch_embeddings.projection.bias", "patch_bias", (d,)),
-        *norm_slots(outer, "final_norm", "@layernorm"),
+        plain(f"{projection}.weight", "patch", outer["patch"], sides),
+        plain(f"{projection}.bias", "patch_bias", (d,)),
+        *table_slots(block, _TABLE),
     ]
-    if "unembedding" in outer:
-        found.append(plain("classifier.weight", "unembedding", outer["unembedding"]))
-    if "unembedding_bias" in outer:
-        found.append(plain("classifier.bias", "unembedding_bias", outer["unembedding_bias"]))
-    for layer in range(block.layers):
-        at, of = f"@encoder.layer.{layer}", f"layers.{layer}."
-        found += layer_slots(
-            block.layer_shapes,
-            of,
-            {n: f"{at}.attention.attention.{n}" for n in ("query", "key", "value")},
-            f"{at}.attention.output.dense",
-            (f"{at}.intermediate.dense", f"{at}.output.dense"),
-            (f"{at}.layernorm_before", f"{at}.layernorm_after"),
-        )
-    return found
 
 
 FAMILY = Family(

@@ -184,12 +184,7 @@ def _score_table_act(block: Block, parameters: Mapping[str, Any], weights: Tenso
 
 def _mlp_shapes(block: Block, readout: Readout) -> Shapes:
     mlp, L = block.mlp, block.stored_layers
-    if mlp is None:
-        return {}
-    shapes: Shapes = {"up": (L, mlp.size)} if mlp.gated else {}
-    if mlp.activation in ("relu", "relu2"):
-        shapes["gate" if mlp.gated else "up"] = (L, mlp.size)
-    return shapes
+    return {} if mlp is None else dict.fromkeys(mlp.scalings, (L, mlp.size))
 
 
 def _mlp_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
@@ -197,8 +192,7 @@ def _mlp_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> T
     moved, mlp = dict(weights), block.mlp
     for name, values in parameters.items():
         # ReLU needs λ > 0; a linear factor any λ ≠ 0, of which e^s is the part near 1.
-        power = 2 if mlp is not None and mlp.activation == "relu2" else 1
-        power = 1 if name == "up" and mlp is not None and mlp.gated else power
+        power = 1 if mlp is None else mlp.scalings[name]
         for layer, at in enumerate(layer_names(block)):
             factor = jnp.exp(values[layer])
             moved[at + name] = moved[at + name] * factor[:, None]

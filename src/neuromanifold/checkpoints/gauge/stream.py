@@ -164,8 +164,9 @@ def shear(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tens
         moved["embed_map_bias"] = weights["embed_map_bias"] + a * (
             g @ (weights["embed_map_bias"] - beta)
         )
-    for reader in ("query", "key", "value"):
-        name = f"layers.0.{reader}"
+    for name in (f"layers.0.{reader}" for reader in ("query", "key", "value")):
+        if name not in weights:
+            continue
         change = a / (1 + a * g.sum()) * jnp.asarray(weights[name]).sum(axis=-1)
         moved[name] = weights[name] - change[..., None] * g
         moved[f"{name}_bias"] = weights[f"{name}_bias"] + change * (g @ beta)

@@ -1,6 +1,7 @@
 """What a reader finds in a file: tensors that are read when they are asked for."""
 
 import math
+import mmap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,18 @@ def map_file(path: Path) -> np.ndarray:
         raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
 
 
+def elements(data: np.ndarray, dtype: np.dtype, count: int, begin: int) -> np.ndarray:
+    """Elements of a mapped file in memory of their own; the pages that were touched are given back.
+
+    Pages of a mapping stay resident once they are read, so that without this a walk through a file
+    would end with all of it in memory.
+    """
+    found = np.frombuffer(data, dtype, count, begin).copy()
+    if isinstance(data.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        data.base.madvise(mmap.MADV_DONTNEED)
+    return found
+
+
 def sizes(path: Path, name: str, shape: object) -> tuple[int, ...]:
     """A shape from a file, refused unless it is a list of whole numbers that are not negative."""
     if not isinstance(shape, (list, tuple)) or not all(
@@ -79,6 +92,6 @@ def plain(
         )
 
     def read() -> np.ndarray:
-        return np.frombuffer(data, dtype, math.prod(shape), begin).reshape(shape)
+        return elements(data, dtype, math.prod(shape), begin).reshape(shape)
 
     return Stored(shape, dtype, encoding, read)

@@ -16,6 +16,7 @@ from neuromanifold.checkpoints.readers.contents import (
     BFLOAT16,
     Contents,
     Stored,
+    elements,
     map_file,
     plain,
     sizes,
@@ -158,7 +159,9 @@ def _tensor(
     rows = (*shape[:-1], shape[-1] // block * size)
 
     def read() -> np.ndarray:
-        return _dequantised(path, name, data[begin : begin + length].reshape(rows), encoding)
+        return _dequantised(
+            path, name, elements(data, data.dtype, length, begin).reshape(rows), encoding
+        )
 
     return Stored(shape, np.dtype(np.float32), encoding.name, read)
 

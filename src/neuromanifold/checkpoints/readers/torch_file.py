@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from neuromanifold.checkpoints.readers.contents import Contents, Stored, map_file
+from neuromanifold.checkpoints.readers.contents import Contents, Stored, elements, map_file
 from neuromanifold.checkpoints.readers.torch_pickle import TorchTensor, read_pickle
 from neuromanifold.errors import FileFormatError
 
@@ -175,9 +175,12 @@ def _stored(
         )
 
     def read() -> np.ndarray:
-        elements = np.frombuffer(data, storage.dtype, storage.count, begin + storage.offset * size)
+        if 0 in tensor.shape:
+            return np.empty(tensor.shape, storage.dtype)
+        reach = sum((n - 1) * by for n, by in zip(tensor.shape, tensor.strides, strict=True)) + 1
+        first = begin + (storage.offset + tensor.offset) * size
         return np.lib.stride_tricks.as_strided(
-            elements[tensor.offset :],
+            elements(data, storage.dtype, reach, first),
             tensor.shape,
             tuple(stride * size for stride in tensor.strides),
             writeable=False,
