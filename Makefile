@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TORCH_VENV := .venv-torch
 TORCH_STAMP := $(TORCH_VENV)/.installed
 JOBS ?= 2
-# The shapes in the types are checked while the long tests run; it makes them three times slower.
+# The shapes in the types are checked in the ordinary tests of `test-all`: it makes them three times slower.
 TYPED := neuromanifold.algebra,neuromanifold.networks,neuromanifold.symmetry,neuromanifold.certificates,neuromanifold.fibers,neuromanifold.geometry,neuromanifold.recovery,neuromanifold.paper.checks
 
 .DEFAULT_GOAL := help
@@ -31,8 +31,9 @@ check: $(STAMP)  ## format, lint, import layers, types
 test: check docs  ## all checks and the test suite (under eight minutes on two cores)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"
 
-test-all: check docs  ## the same with the long runs, and the shapes in the types checked
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --jaxtyping-packages=$(TYPED),beartype.beartype
+test-all: check docs  ## the same with the shapes in the types checked, and the long runs
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" --jaxtyping-packages=$(TYPED),beartype.beartype
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow
 
 $(TORCH_STAMP): pyproject.toml constraints.txt
 	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)

@@ -119,8 +119,8 @@ def test_the_gauge_group_is_the_kernel_of_the_jacobian(name):
     _assert_kernel(block, known)
 
 
-def _assert_kernel(block, known=None, readout="logits"):
-    found = kernel(block, readout)
+def _assert_kernel(block, known=None, readout="logits", inputs=None):
+    found = kernel(block, readout, inputs=inputs)
     claimed = sum(redundancy(block, readout).values())
     assert found["gap"] > 1e8
     assert found["residual"] < 1e-12
@@ -196,7 +196,8 @@ LONG = {
 @pytest.mark.parametrize("name", LONG)
 def test_the_gauge_group_of_whole_families_is_the_kernel_of_the_jacobian(name):
     block, readout, known = LONG[name]
-    _assert_kernel(block, known, readout)
+    # caps show little of what is behind them: with half as many inputs the gap is 2e7, not 3e9
+    _assert_kernel(block, known, readout, inputs=200 if block.head.softcap else None)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ A program says 1/3 by writing the nearest float. A finite float x is therefore r
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ulp
 from typing import Any
 
 import jax
@@ -92,7 +93,7 @@ def _reading(x: float) -> tuple[Fraction, bool]:
     """The number that a finite float is read as, and whether that is the float's dyadic value."""
     if x.is_integer() and abs(x) < 2**53:
         return Fraction(x), False
-    near = rational_near(x, float(abs(np.spacing(x))), HEIGHT)
+    near = rational_near(x, ulp(x), HEIGHT)
     return (Fraction(x), True) if near is None else (near, False)
 
 
@@ -113,8 +114,8 @@ def widen(values: np.ndarray) -> np.ndarray:
 
     def meant(x: np.float32) -> float:
         with np.errstate(over="ignore"):
-            ulp = float(abs(np.spacing(x)))
-        near = rational_near(float(x), ulp, HEIGHT_SINGLE) if np.isfinite(x) else None
+            last_place = float(abs(np.spacing(x)))
+        near = rational_near(float(x), last_place, HEIGHT_SINGLE) if np.isfinite(x) else None
         return float(x) if near is None else float(near)
 
     distinct, places = np.unique(values, return_inverse=True)
