@@ -32,7 +32,9 @@ def test_a_float_next_to_a_rational_of_small_height_is_read_as_it(number):
     assert rational_array(np.array([x])).dyadic == ()
 
 
-@pytest.mark.parametrize("x", [np.sqrt(2), np.pi, -np.exp(1), 1 / 3 + 1e-13, 1e-9, np.finfo(float).max])
+@pytest.mark.parametrize(
+    "x", [np.sqrt(2), np.pi, -np.exp(1), 1 / 3 + 1e-13, 1e-9, np.finfo(float).max]
+)
 def test_other_floats_are_read_as_their_dyadic_value_and_listed(x):
     assert reading(x) == Fraction(float(x))
     assert rational_array(np.array([x])).dyadic == (float(x),)

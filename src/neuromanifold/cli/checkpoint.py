@@ -1,30 +1,52 @@
 """`neuromanifold checkpoint`: real models in files."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from neuromanifold.cli.figures import check_figure, write_figure
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
-from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.options import Dtype, Force, Seed, dtype_of
+from neuromanifold.cli.output import columns
+from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import Cost, ModelSizes, looking
 
 if TYPE_CHECKING:
     from neuromanifold.checkpoints.audit import Audit
     from neuromanifold.checkpoints.checkpoint import Checkpoint
-    from neuromanifold.checkpoints.edit import Edit
 
 Model = Annotated[
     Path, Parameter(help="a folder with config.json, a .safetensors, .bin, .pt or .gguf file")
 ]
-Config = Annotated[Path | None, Parameter(help="the configuration, when none lies beside the file")]
-Heads = Annotated[int | None, Parameter(help="query heads, when the configuration does not say")]
-Family = Annotated[Path | None, Parameter(help="a description of a model of no known family")]
 Readout = Annotated[
     Literal["logits", "probabilities"], Parameter(help="what is looked at of the output")
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What a model's file does not say itself."""
+
+    config: Annotated[
+        Path | None, Parameter(help="the configuration, when none lies beside the file")
+    ] = None
+    heads: Annotated[
+        int | None, Parameter(help="query heads, when the configuration does not say")
+    ] = None
+    family: Annotated[
+        Path | None, Parameter(help="a description of a model of no known family")
+    ] = None
+
+    def open(self, model: Path) -> "Checkpoint":
+        """The model in a file."""
+        from neuromanifold.checkpoints.checkpoint import open_checkpoint
+
+        return open_checkpoint(model, config=self.config, heads=self.heads, family=self.family)
+
+
+MODEL = ModelOptions()
 
 
 def cost_of(*models: "Checkpoint") -> Cost:
@@ -47,9 +69,7 @@ def cost_of(*models: "Checkpoint") -> Cost:
 def audit(
     model: Model,
     *,
-    config: Config = None,
-    heads: Heads = None,
-    family: Family = None,
+    described: ModelOptions = MODEL,
     readout: Readout = "logits",
     figure: Annotated[Path | None, Parameter(help="draw layers × heads into this file")] = None,
     html: Annotated[Path | None, Parameter(help="write a page into this file")] = None,
@@ -57,22 +77,20 @@ def audit(
         bool, Parameter(negative="", help="prove the count for a small model of the same kind")
     ] = False,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Count the redundant parameters of a model part by part, and look at every head.
 
     Example: neuromanifold checkpoint audit my-model --html audit.html
     """
     from neuromanifold.checkpoints.audit import audit as look
-    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.files import check_writable, write_file
 
     check_figure(figure, force=force)
     if html is not None:
         check_writable(html, force=force)
-    opened = open_checkpoint(model, config=config, heads=heads, family=family)
-    with limits.spend(cost_of(opened), "reading the layers"):
+    opened = described.open(model)
+    with run.spend(cost_of(opened), "reading the layers"):
         found = look(opened, readout, certify=certify)
     if figure is not None:
         from neuromanifold.checkpoints.picture import audit_figure
@@ -83,10 +101,7 @@ def audit(
         from neuromanifold.checkpoints.picture import audit_page
 
         write_file(html, audit_page(found).encode(), force=force)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_lines(*_audit_lines(found))
+    run.show(found, *_audit_lines(found))
 
 
 def _audit_lines(found: "Audit") -> list[str]:
@@ -94,7 +109,7 @@ def _audit_lines(found: "Audit") -> list[str]:
 
     rows = [("part", "dimension", "formula", "statement")]
     rows += [(p.name, f"{p.dimension:,}", p.formula, p.statement) for p in found.parts]
-    return [str(found), "", *columns(rows), "", *notes(found)]
+    return ["", *columns(rows), "", *notes(found)]
 
 
 def canonical(
@@ -111,12 +126,9 @@ def canonical(
         bool, Parameter(negative="", help="only balance the factors of heads and neurons")
     ] = False,
     dtype: Dtype = None,
-    config: Config = None,
-    heads: Heads = None,
-    family: Family = None,
+    described: ModelOptions = MODEL,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Write the normal form of a model: the same for all weights that gauge makes equal.
 
@@ -126,19 +138,15 @@ def canonical(
     Example: neuromanifold checkpoint canonical my-model --out normal.safetensors
     """
     from neuromanifold.checkpoints.canonical import Steps, write_canonical
-    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.files import check_writable
 
     check_writable(out, force=force)
     some = fold or drop_dead or balance
     steps = Steps(fold=fold, drop_dead=drop_dead, balance=balance, order=False) if some else Steps()
-    opened = open_checkpoint(model, config=config, heads=heads, family=family)
-    with limits.spend(cost_of(opened), "computing the normal form"):
+    opened = described.open(model)
+    with run.spend(cost_of(opened), "computing the normal form"):
         report = write_canonical(opened, out, steps, dtype=dtype_of(dtype), force=force)
-    if json:
-        print_json(report.to_dict())
-    else:
-        print_lines(str(report))
+    run.show(report)
 
 
 def same(
@@ -155,12 +163,9 @@ def same(
         Path | None, Parameter(help="write the symmetry from BEFORE to AFTER here")
     ] = None,
     seed: Seed = 0,
-    config: Config = None,
-    heads: Heads = None,
-    family: Family = None,
+    described: ModelOptions = MODEL,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> int:
     """Say whether two files hold the same function, by which symmetry, or what broke.
 
@@ -170,7 +175,7 @@ def same(
     Example: neuromanifold checkpoint same before.safetensors after.gguf
     """
     from neuromanifold.checkpoints.adapters.peft import load_adapter
-    from neuromanifold.checkpoints.face import checkpoint
+    from neuromanifold.checkpoints.face import RealModel
     from neuromanifold.errors import ArgumentError
     from neuromanifold.files import check_writable
 
@@ -178,20 +183,15 @@ def same(
         raise ArgumentError(f"--rtol lies between 0 and 1; got {rtol}")
     if element_out is not None:
         check_writable(element_out, force=force)
-    first, second = (
-        checkpoint(path, config=config, heads=heads, family=family) for path in (before, after)
-    )
+    first, second = (RealModel(described.open(path)) for path in (before, after))
     update = None if adapter is None else load_adapter(adapter)
     rounds = 0 if update is None else 2 * -(-len(update.modules) // first.block.layers)
     cost = (2 + rounds) * cost_of(first.checkpoint, second.checkpoint)
-    with limits.spend(cost, "comparing the layers"):
+    with run.spend(cost, "comparing the layers"):
         found = first.same(second, adapter=update, rtol=rtol, seed=seed)
     if element_out is not None and found.verdict == "same":
         found.save_element(element_out, force=force)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_lines(str(found), *(str(d) for d in found.differences[:8]))
+    run.show(found, *map(str, found.differences[:8]))
     return 1 if found.verdict == "different" else 0
 
 
@@ -200,11 +200,8 @@ def convert_rope(
     out: Annotated[Path, Parameter(help="the folder to make")],
     *,
     to: Annotated[Literal["half", "interleaved"], Parameter(help="the layout to write")],
-    config: Config = None,
-    heads: Heads = None,
-    family: Family = None,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    described: ModelOptions = MODEL,
+    run: RunOptions = RUN,
 ) -> None:
     """Write a model with the other layout of rotary positions, queries and keys permuted together.
 
@@ -212,13 +209,12 @@ def convert_rope(
 
     Example: neuromanifold checkpoint convert-rope my-model converted --to interleaved
     """
-    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.checkpoints.edit import convert_rope as convert
 
-    opened = open_checkpoint(source, config=config, heads=heads, family=family)
-    with limits.spend(cost_of(opened), "converting"):
+    opened = described.open(source)
+    with run.spend(cost_of(opened), "converting"):
         made = convert(opened, out, to)
-    _answer(made, json=json)
+    run.show(made)
 
 
 def fold_norms(
@@ -228,27 +224,16 @@ def fold_norms(
     untie: Annotated[
         bool, Parameter(negative="", help="give a tied model a head of its own, to fold into")
     ] = False,
-    config: Config = None,
-    heads: Heads = None,
-    family: Family = None,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    described: ModelOptions = MODEL,
+    run: RunOptions = RUN,
 ) -> None:
     """Write a model whose norms have gain one, their gains and shifts folded into what reads them.
 
     Example: neuromanifold checkpoint fold-norms my-model folded --untie
     """
-    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.checkpoints.edit import fold_norms as fold
 
-    opened = open_checkpoint(source, config=config, heads=heads, family=family)
-    with limits.spend(cost_of(opened), "folding"):
+    opened = described.open(source)
+    with run.spend(cost_of(opened), "folding"):
         made = fold(opened, out, untie=untie)
-    _answer(made, json=json)
-
-
-def _answer(edit: "Edit", *, json: bool) -> None:
-    if json:
-        print_json(edit.to_dict())
-    else:
-        print_lines(str(edit))
+    run.show(made)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Dtype, Force, Json, dtype_of
-from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.options import Dtype, Force, dtype_of
+from neuromanifold.cli.output import columns, print_answer
+from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import Cost, factoring
 
 if TYPE_CHECKING:
@@ -25,18 +25,15 @@ def _cost(*adapters: Path) -> Cost:
     return factoring(sum(file.stat().st_size for file in files if file.is_file()))
 
 
-def audit(adapter: Folder, *, limits: LimitOptions = DEFAULT_LIMITS, json: Json = False) -> None:
+def audit(adapter: Folder, *, run: RunOptions = RUN) -> None:
     """Give the true rank and the spectrum of every update s·B·A of an adapter.
 
     Example: neuromanifold checkpoint adapter audit my-adapter
     """
     from neuromanifold.checkpoints.adapters.peft import load_adapter
 
-    with limits.spend(_cost(adapter), "reading the factors"):
+    with run.spend(_cost(adapter), "reading the factors"):
         found = load_adapter(adapter).audit()
-    if json:
-        print_json(found.to_dict())
-        return
     rows = [("module", "shape", "r", "rank", "how", "to rounding", "norm", "singular values")]
     for module in found.modules:
         values = module.singular_values
@@ -52,7 +49,7 @@ def audit(adapter: Folder, *, limits: LimitOptions = DEFAULT_LIMITS, json: Json 
                 f"{values[0]:.3g} … {values[-1]:.3g}",
             )
         )
-    print_lines(*columns(rows), *found.adapter.notes, str(found))
+    print_answer(run.json, found.to_dict(), *columns(rows), *found.adapter.notes, str(found))
 
 
 def canonical(
@@ -61,8 +58,7 @@ def canonical(
     out: Out,
     dtype: Dtype = None,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Write the same updates with factors that depend on the updates alone.
 
@@ -71,9 +67,9 @@ def canonical(
     from neuromanifold.checkpoints.adapters.peft import load_adapter
     from neuromanifold.checkpoints.adapters.reduce import canonical_adapter
 
-    with limits.spend(_cost(adapter), "factoring"):
+    with run.spend(_cost(adapter), "factoring"):
         made = canonical_adapter(load_adapter(adapter), dtype=dtype_of(dtype))
-    _finish(made, out, force, json)
+    _finish(made, out, force, run)
 
 
 def merge(
@@ -84,8 +80,7 @@ def merge(
     error: Error = None,
     dtype: Dtype = None,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Write the adapter whose updates are the weighted sum of those given, exactly.
 
@@ -100,9 +95,9 @@ def merge(
         raise ArgumentError(
             f"--weights must be numbers with commas between them, like 0.5,0.5; got {weights!r}"
         ) from None
-    with limits.spend(_cost(*adapters), "merging"):
+    with run.spend(_cost(*adapters), "merging"):
         made = merge_adapters(adapters, numbers, rank=rank, error=error, dtype=dtype_of(dtype))
-    _finish(made, out, force, json)
+    _finish(made, out, force, run)
 
 
 def shrink(
@@ -113,8 +108,7 @@ def shrink(
     error: Error = None,
     dtype: Dtype = None,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Write the nearest adapter of lower rank, with its error; by default only drop null parts.
 
@@ -123,34 +117,28 @@ def shrink(
     from neuromanifold.checkpoints.adapters.peft import load_adapter
     from neuromanifold.checkpoints.adapters.reduce import shrink_adapter
 
-    with limits.spend(_cost(adapter), "shrinking"):
+    with run.spend(_cost(adapter), "shrinking"):
         loaded = load_adapter(adapter)
         made = shrink_adapter(loaded, rank=rank, error=error, dtype=dtype_of(dtype))
-    _finish(made, out, force, json)
+    _finish(made, out, force, run)
 
 
-def compare(*adapters: Folder, limits: LimitOptions = DEFAULT_LIMITS, json: Json = False) -> None:
+def compare(*adapters: Folder, run: RunOptions = RUN) -> None:
     """Give the distances of all pairs of adapters, and which of them are the same.
 
     Example: neuromanifold checkpoint adapter compare a b c
     """
     from neuromanifold.checkpoints.adapters.compare import compare_adapters, duplicate_groups
 
-    with limits.spend(len(adapters) * _cost(*adapters), "comparing"):
+    with run.spend(len(adapters) * _cost(*adapters), "comparing"):
         distances = compare_adapters(adapters)
     groups = duplicate_groups(distances)
-    if json:
-        pairs = [distance.to_dict() for distance in distances]
-        print_json({"pairs": pairs, "duplicates": groups})
-        return
+    answer = {"pairs": [one.to_dict() for one in distances], "duplicates": groups}
     same = [f"The same adapter: {', '.join(group)}." for group in groups]
-    print_lines(*map(str, distances), *same)
+    print_answer(run.json, answer, *map(str, distances), *same)
 
 
-def _finish(made: "Reduced", out: Path, force: bool, json: bool) -> None:
+def _finish(made: "Reduced", out: Path, force: bool, run: RunOptions) -> None:
     """Write what was made and say what it cost."""
     made.save(out, force=force)
-    if json:
-        print_json({"folder": str(out), **made.to_dict()})
-    else:
-        print_lines(str(made), *made.notes, f"Written to {out}.")
+    run.show(made, *made.notes, f"Written to {out}.", folder=str(out))

@@ -5,24 +5,21 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.checkpoint import Config, Family, Heads, Model, cost_of
+from neuromanifold.cli.checkpoint import MODEL, Model, ModelOptions, cost_of
 from neuromanifold.cli.figures import check_figure, write_figure
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Dtype, Force, Json, Seed, dtype_of
-from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.options import Dtype, Force, Seed, dtype_of
+from neuromanifold.cli.output import columns, print_answer
+from neuromanifold.cli.run import RUN, RunOptions
 
 
 def compare(
     first: Model,
     second: Model,
     *,
-    config: Config = None,
-    heads: Heads = None,
-    family: Family = None,
+    described: ModelOptions = MODEL,
     figure: Annotated[Path | None, Parameter(help="draw layers × heads into this file")] = None,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Give distances of two models by layer and head that no gauge changes.
 
@@ -31,23 +28,17 @@ def compare(
 
     Example: neuromanifold checkpoint compare base fine-tuned --figure moved.png
     """
-    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.checkpoints.compare import compare as find
 
     check_figure(figure, force=force)
-    one, other = (
-        open_checkpoint(path, config=config, heads=heads, family=family) for path in (first, second)
-    )
-    with limits.spend(2 * cost_of(one, other), "comparing"):
+    one, other = described.open(first), described.open(second)
+    with run.spend(2 * cost_of(one, other), "comparing"):
         found = find(one, other)
     if figure is not None:
         from neuromanifold.checkpoints.heatmap import compare_figure
         from neuromanifold.style import figure_of
 
         write_figure(figure_of(compare_figure(found)[0]), figure, force=force)
-    if json:
-        print_json(found.to_dict())
-        return
     rows = [("layer", "scores", "writing", "MLP", "heads moved", "neurons moved", "unchanged")]
     rows += [
         (
@@ -62,7 +53,8 @@ def compare(
         for layer in found.layers
     ]
     outside = [(name, f"{value:.3g}") for name, value in found.outer.items()]
-    print_lines(*columns(rows), "", *columns([("outside", ""), *outside]), "", str(found))
+    lines = [*columns(rows), "", *columns([("outside", ""), *outside]), "", str(found)]
+    print_answer(run.json, found.to_dict(), *lines)
 
 
 def _spread(values: tuple[float, ...]) -> str:
@@ -75,54 +67,38 @@ def align(
     *,
     out: Annotated[Path, Parameter(help="the safetensors file to write")],
     dtype: Dtype = None,
-    config: Config = None,
-    heads: Heads = None,
-    family: Family = None,
+    described: ModelOptions = MODEL,
     seed: Seed = 0,
     force: Force = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Move the second model along its fiber towards the first; its function stays.
 
     Example: neuromanifold checkpoint align base sibling --out aligned.safetensors
     """
     from neuromanifold.checkpoints.align import align as find
-    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.files import check_writable
 
     check_writable(out, force=force)
-    one, other = (
-        open_checkpoint(path, config=config, heads=heads, family=family) for path in (first, second)
-    )
-    with limits.spend(4 * cost_of(one, other), "aligning"):
+    one, other = described.open(first), described.open(second)
+    with run.spend(4 * cost_of(one, other), "aligning"):
         report = find(one, other, out, dtype=dtype_of(dtype), force=force, seed=seed)
-    if json:
-        print_json(report.to_dict())
-    else:
-        print_lines(str(report))
+    run.show(report)
 
 
 def fingerprint(
     model: Model,
     *,
-    config: Config = None,
-    heads: Heads = None,
-    family: Family = None,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    described: ModelOptions = MODEL,
+    run: RunOptions = RUN,
 ) -> None:
     """Give numbers of a model, and their hash, that no exact symmetry changes.
 
     Example: neuromanifold checkpoint fingerprint my-model
     """
-    from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.checkpoints.fingerprint import model_fingerprint
 
-    opened = open_checkpoint(model, config=config, heads=heads, family=family)
-    with limits.spend(cost_of(opened), "reading the layers"):
+    opened = described.open(model)
+    with run.spend(cost_of(opened), "reading the layers"):
         found = model_fingerprint(opened)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_lines(str(found))
+    run.show(found)
