@@ -233,6 +233,12 @@ def test_with_a_residual_skip_nothing_is_lost():
         # cubic forms in an ideal, of any token and of values
         ({"widths": (4, 1, 4), "ranks": (3, 1), "tokens": 1, "skip": "inner"}, 29),
         ({"widths": (2, 4, 1), "ranks": (3, 3), "tokens": 1, "skip": "inner"}, 24),
+        # few maps from the input on, fewer than functions before a layer less its symmetries
+        ({"widths": (2, 4, 6, 1), "ranks": (1, 1, 2), "tokens": 1}, 28),
+        (
+            {"widths": (1, 2, 5, 1), "ranks": (1, 3, 1), "tokens": 3, "skip": "inner", "heads": 3},
+            14,
+        ),
     ],
 )
 def test_networks_that_widen_reach_their_bound(fields, dimension):
