@@ -177,7 +177,7 @@ def test_a_bound_that_a_user_claims_is_no_theorem():
 
 def test_a_claimed_bound_below_a_proved_rank_is_refused():
     network = nm.network(linear, SQUARE, np.zeros(3), bound=Bound(2, "none", "a claim"))
-    with pytest.raises(DiagramError, match="the bound 2 by a claim is wrong .* at least 3"):
+    with pytest.raises(DiagramError, match=r"the bound 2 by a claim is wrong .* at least 3"):
         nm.certify(network)
 
 
