@@ -16,7 +16,12 @@ from neuromanifold.formula.bounds import Bound, proved_bounds
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.formula.heads import Inputs, layer_bounds
 from neuromanifold.formula.layers import forms_told_apart, spanned_widths
-from neuromanifold.paper.checks.values import RandomLayers, span, told_apart
+from neuromanifold.paper.checks.values import (
+    RandomLayers,
+    span,
+    spans_of_two_tokens,
+    told_apart,
+)
 from neuromanifold.statements import get
 
 
@@ -160,6 +165,24 @@ def test_values_before_the_last_layer_span_what_the_bound_counts_on(architecture
     before = architecture.depth - 1
     assert spanned_widths(architecture, architecture.widths)[before] == spanned
     assert span(architecture, before, seed=0) >= spanned
+
+
+@pytest.mark.statement("spanned-values")
+@pytest.mark.parametrize(("architecture", "spanned"), SPANS, ids=str)
+def test_products_with_one_vector_span_what_two_tokens_do(architecture, spanned):
+    before = architecture.depth - 1
+    tokens, products = spans_of_two_tokens(architecture, before, seed=0)
+    assert products == tokens >= spanned
+
+
+@pytest.mark.statement("flattening-bounds")
+@pytest.mark.parametrize(("skip", "dimension"), [("none", 44), ("inner", 46)])
+def test_cubic_forms_in_an_ideal_are_reached(skip, dimension):
+    network = Architecture((6, 1), (6,), 1, heads=2, skip=skip)
+    first, second = proved_bounds(network)[:2]
+    assert (first.name, first.value) == ("ideal of the values", dimension)
+    assert second.value > dimension
+    assert certify(network).lower == dimension
 
 
 def test_the_naive_values_are_those_of_a_layer():
