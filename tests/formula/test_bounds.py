@@ -16,7 +16,12 @@ from neuromanifold.formula.bounds import Bound, proved_bounds
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.formula.heads import Inputs, layer_bounds
 from neuromanifold.formula.layers import forms_told_apart, spanned_widths
-from neuromanifold.paper.checks.values import RandomLayers, span, told_apart
+from neuromanifold.paper.checks.values import (
+    RandomLayers,
+    span,
+    spans_of_two_tokens,
+    told_apart,
+)
 from neuromanifold.statements import get
 
 
@@ -162,6 +167,24 @@ def test_values_before_the_last_layer_span_what_the_bound_counts_on(architecture
     assert span(architecture, before, seed=0) >= spanned
 
 
+@pytest.mark.statement("spanned-values")
+@pytest.mark.parametrize(("architecture", "spanned"), SPANS, ids=str)
+def test_products_with_one_vector_span_what_two_tokens_do(architecture, spanned):
+    before = architecture.depth - 1
+    tokens, products = spans_of_two_tokens(architecture, before, seed=0)
+    assert products == tokens >= spanned
+
+
+@pytest.mark.statement("flattening-bounds")
+@pytest.mark.parametrize(("skip", "dimension"), [("none", 44), ("inner", 46)])
+def test_cubic_forms_in_an_ideal_are_reached(skip, dimension):
+    network = Architecture((6, 1), (6,), 1, heads=2, skip=skip)
+    first, second = proved_bounds(network)[:2]
+    assert (first.name, first.value) == ("ideal of the values", dimension)
+    assert second.value > dimension
+    assert certify(network).lower == dimension
+
+
 def test_the_naive_values_are_those_of_a_layer():
     layers = RandomLayers(Architecture((2, 2), (1,), 2, heads=2, mask="causal", skip="inner"), 0)
     X = layers.draw(2, 2)
@@ -233,6 +256,12 @@ def test_with_a_residual_skip_nothing_is_lost():
         # cubic forms in an ideal, of any token and of values
         ({"widths": (4, 1, 4), "ranks": (3, 1), "tokens": 1, "skip": "inner"}, 29),
         ({"widths": (2, 4, 1), "ranks": (3, 3), "tokens": 1, "skip": "inner"}, 24),
+        # few maps from the input on, fewer than functions before a layer less its symmetries
+        ({"widths": (2, 4, 6, 1), "ranks": (1, 1, 2), "tokens": 1}, 28),
+        (
+            {"widths": (1, 2, 5, 1), "ranks": (1, 3, 1), "tokens": 3, "skip": "inner", "heads": 3},
+            14,
+        ),
     ],
 )
 def test_networks_that_widen_reach_their_bound(fields, dimension):

@@ -175,6 +175,12 @@ def test_a_bound_that_a_user_claims_is_no_theorem():
     assert certificate.verdict == "exact given symmetries"
 
 
+def test_a_claimed_bound_below_a_proved_rank_is_refused():
+    network = nm.network(linear, SQUARE, np.zeros(3), bound=Bound(2, "none", "a claim"))
+    with pytest.raises(DiagramError, match=r"the bound 2 by a claim is wrong .* at least 3"):
+        nm.certify(network)
+
+
 def test_quantities_of_any_network():
     network = nm.network(linear, SQUARE, np.zeros(3), spaces=spaces(nm.GL(2)))
     product = nm.identifiable(network, lambda w: (w["second"] @ w["first"])[0, 1], name="product")

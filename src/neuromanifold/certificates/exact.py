@@ -86,6 +86,9 @@ def certify(
         )
         _check_kernel(net, found, kernel.checks)
         shown = point.obligations(net, found.batch)
+        rank = max(0, found.rank - len(net.constants))
+        if rank > upper and all(one.met for one in shown):
+            raise _contradiction(net, rank, upper, source)
         if found.rank == 0 and net.architecture is None:
             raise ArgumentError(
                 f"the output of {net.name} depends on none of its weights; "
@@ -94,7 +97,7 @@ def certify(
         return Certificate(
             attempt=point.attempt,
             inputs=found.inputs,
-            rank=max(0, found.rank - len(net.constants)),
+            rank=rank,
             upper=upper,
             upper_source=source,
             symmetries=kernel.families,
@@ -240,6 +243,18 @@ def _check_kernel(net: Network, found: JacobianRank, kernel: KernelVectors) -> N
     raise DiagramError(
         f"the symmetry {wrong[0]!r} changes {net.name}: its tangent vectors are not in the kernel "
         "of the Jacobian at a random point; correct its group or leave it out"
+    )
+
+
+def _contradiction(net: Network, rank: int, upper: int, source: str) -> Exception:
+    """A proved rank above a bound: one of the two is wrong, and neither is to be certified."""
+    if net.is_built_in:
+        return RuntimeError(
+            f"the rank {rank} of {net.name} is proved and exceeds its bound {upper} by {source}"
+        )
+    return DiagramError(
+        f"the bound {upper} by {source} is wrong for {net.name}: it has at least {rank} "
+        "dimensions; correct the bound or leave it out"
     )
 
 

@@ -34,9 +34,9 @@ def polynomial_maps(architecture: Architecture, d: int, d_out: int, depth: int, 
     degree (3^l − 1)/2 in the entries of C; with the inner skip, at most this degree, as forms have
     in one variable more. One token x has no mask, and N(x xᵀ) x has forms of degree 3^l as
     coordinates, with the inner skip sums of forms of the degrees 1, 3, …, 3^l. (In one variable
-    that is the first count.)
+    that is the first count.) There always are some: what leaves no room for any is kept.
     """
-    if not applies(get("polynomial-maps"), Facts.of(architecture)):
+    if most <= 0 or not applies(get("polynomial-maps"), Facts.of(architecture)):
         return most
     inner = architecture.skip == "inner"
     entries = forms_of_degree((3**depth - 1) // 2, d * (d + 1) // 2 + inner, most)

@@ -123,9 +123,14 @@ def spanned_widths(architecture: Architecture, c: tuple[int, ...]) -> tuple[int,
     That is, at generic weights; it is enough to give one example. Several heads, no residual skip.
 
     *Span of the inputs.* Give all heads of layer i the same A = k qᵀ and let V = Σ_h V_h, of any
-    rank up to min(c_{i-1}, c_i). If n annihilates all values V C k (qᵀ x), for all k and q, then
-    nᵀ V C = 0, and with C = Σ x_j x_jᵀ and a factor Vᵀ n every nᵀ V x_j = 0: the values span
-    V(span of the inputs). (With the inner skip take A = 0.)
+    rank up to min(c_{i-1}, c_i): the values are V C k (qᵀ y). For generic k the C k span what the
+    tokens y do, of which two that are not zero are enough. For let w(k) be a polynomial and
+    wᵀ C k = 0. One token, or the first under a mask, has (wᵀ y)(kᵀ y) = 0, so wᵀ y = 0, and then
+    so has the second. Without mask (wᵀ y)(kᵀ y) + (wᵀ z)(kᵀ z) = 0. Let y = φ ỹ and z = χ z̃ with
+    coprime coordinates of ỹ. kᵀ ỹ is irreducible, as it is linear in k. If it divides kᵀ z̃,
+    then z̃ = γ ỹ and (φ² + γ² χ²)(wᵀ ỹ)(kᵀ ỹ) = 0. Else wᵀ z̃ = r kᵀ ỹ with r = r(k), as degrees
+    agree; with tokens exchanged wᵀ ỹ = r kᵀ z̃, and r (φ² + χ²)(kᵀ ỹ)(kᵀ z̃) = 0. In both cases w
+    annihilates y and z. (With the inner skip take A = 0.)
 
     *Monomials.* Let the inputs contain a dense set of R^m, or of pairs of tokens in it (`_filled`).
     With one token choose A_h = e_h e_hᵀ for m of the heads: the values are Σ_h V_h x x_h², and the

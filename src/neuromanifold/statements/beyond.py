@@ -109,8 +109,9 @@ STATEMENTS = (
         claim="A lightning layer with several heads has at most the dimension of H heads apart; of "
         "the matrices of rank H that Σ V_h ⊗ A_h makes; of the matrices that each of the three "
         "flattenings of its symmetric part makes; and with one output coordinate, of the quadratic "
-        "forms in the ideal of the value vectors. With the inner skip the entries of Σ V_h count "
-        "besides. A softmax layer has at most the dimension of the pairs (A, V) of its heads.",
+        "forms in the ideal of the value vectors; with one token symmetric parts of the forms "
+        "count, and cubic forms. With the inner skip the entries of Σ V_h count besides. A softmax "
+        "layer has at most the dimension of the pairs (A, V) of its heads.",
         hypotheses=(ONE_LAYER,),
     ),
     ours(

@@ -244,6 +244,8 @@ _LAYERS = [
     Architecture((3, 2), (1,), 2, heads=5, value_ranks=(1,)),
     Architecture((4, 4), (1,), 2, heads=3, value_ranks=(4,)),
     Architecture((4, 1), (4,), 2, heads=2),
+    Architecture((6, 1), (6,), 1, heads=2),
+    Architecture((6, 1), (6,), 1, heads=2, skip="inner"),
 ]
 """Among these every bound but one is the smallest once."""
 _DEEP = [
@@ -251,6 +253,7 @@ _DEEP = [
     Architecture((2, 4, 2), (2, 2), 3, "softmax", heads=2),
     Architecture((2, 2, 2), (1, 2), 2, heads=2, skip="residual"),
     Architecture((2, 3, 2), (2, 2), 1, "softmax", heads=2, value_ranks=(1, 2)),
+    Architecture((2, 4, 6, 1), (1, 1, 2), 1, heads=2),
 ]
 _SKIPS: tuple[Skip, ...] = ("none", "inner")
 

@@ -5,6 +5,7 @@ of softmax are random numbers with column sums one: the lemmas use nothing else 
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -79,6 +80,15 @@ def span(architecture: Architecture, depth: int, seed: int) -> int:
     """How many dimensions the values of the first layers span (spanned-values)."""
     columns = list(RandomLayers(architecture, seed).several(architecture.widths[depth] + 4, depth))
     return flint_rank(np.concatenate(columns, axis=1), PRIME)
+
+
+def spans_of_two_tokens(architecture: Architecture, depth: int, seed: int) -> tuple[int, int]:
+    """How many dimensions tokens y span, two at a time, and C k for one k, C = Σ y yᵀ."""
+    layers = RandomLayers(replace(architecture, tokens=min(2, architecture.tokens)), seed)
+    k = layers.draw(architecture.widths[depth])
+    values = list(layers.several(len(k) + 4, depth))
+    products = np.stack([Y @ (Y.T @ k % PRIME) % PRIME for Y in values])
+    return flint_rank(np.concatenate(values, axis=1), PRIME), flint_rank(products, PRIME)
 
 
 def told_apart(architecture: Architecture, seed: int) -> int:
@@ -157,11 +167,13 @@ def spans(trial: Trial) -> str:
             found = span(network, i, trial.seed)
             short = f"{found} < {least[i]}" if found < least[i] else None
             trial.cases.append(Case(f"{network}: {i} layers", short))
+            tokens, products = spans_of_two_tokens(network, i, trial.seed)
+            trial.equal(f"{network}: C k after {i} layers", tokens, products)
             reached += found == least[i]
     trial.numbers["reached"] = reached
     return (
-        f"the span of the values of {len(trial.cases)} networks mod {PRIME} (seed {trial.seed}); "
-        f"as small as is claimed in {reached}"
+        f"the span of the values of {len(trial.cases) // 2} networks mod {PRIME}, and of their "
+        f"products with one vector (seed {trial.seed}); as small as is claimed in {reached}"
     )
 
 
