@@ -418,7 +418,10 @@ def rank_in_digits(function, weights, inputs, digits=50):
         step = mpmath.mpf(10) ** -20
 
         def at(w, x):
-            return function(Digits, w, {k: _exact(v) for k, v in x.items()})
+            try:
+                return function(Digits, w, {k: _exact(v) for k, v in x.items()})
+            except ZeroDivisionError:  # by a truth value, say
+                raise SkippedError from None
 
         rows = []
         for x in inputs:

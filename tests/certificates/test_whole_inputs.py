@@ -81,6 +81,38 @@ def test_formal_functions_of_tokens_alone_are_not_called_proved():
     assert not found.lower_is_proved
 
 
+def _rms(x):
+    return x / jnp.sqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("sample", [np.array(3), np.zeros(())])
+def test_roots_of_weights_in_different_rows_are_shown_together(sample, seed):
+    """√(w c²) = c √w: one function, c (w_0 √w_2 + w_1), though each row has a root of its own."""
+
+    def f(w, t):
+        c = jnp.where(t > 0, 3.0, 1.0) if sample.dtype == float else t + 1.0
+        return w[0] * jnp.sqrt(w[2] ** 2 * c**2 + c**2) + w[1] * c
+
+    found = nm.certify(nm.network(f, np.zeros(3), sample, name="f"), seed=seed)
+    (roots,) = found.obligations
+    assert roots.rank < roots.columns
+    assert not found.lower_is_proved
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_norms_of_tokens_are_roots_of_weights(seed):
+    """Weights are drawn again until the norms of all tokens are squares, whatever the seed."""
+    weights = {"e": np.zeros((3, 2)), "v": np.zeros((2, 2))}
+    network = nm.network(
+        lambda w, t: _rms(_rms(w["e"][t]) @ w["v"]), weights, np.array(2), name="f"
+    )
+    found = nm.certify(network, seed=seed)
+    assert found.lower_is_proved
+    assert found.lower == 6
+    assert nm.verify(found, network).agrees
+
+
 def test_estimates_draw_whole_numbers_too():
     network = nm.network(_lookups, TABLE, PAIRS, name="f")
     assert nm.estimate(network).rank == 6

@@ -26,6 +26,7 @@ from neuromanifold.algebra.modular import (
     Source,
     obligations,
     relations_of,
+    roots_of_weights,
     settled,
 )
 from neuromanifold.algebra.modular.formal_rules import NonSquareError
@@ -130,6 +131,10 @@ class Point:
             obligations(program, replace(source, fixed=fixed), relations)
             for fixed in self._patterns(network, program)
         ]
+        if len(checks) > 1:  # roots of weights are those of all patterns
+            program = rows_program(network, MOST_PATTERNS)
+            fixed = self._fixed(network, self.branches(network, MOST_PATTERNS).arrays)
+            checks.append(roots_of_weights(program, replace(source, fixed=fixed), relations))
         return _together(checks)
 
     def branches(self, network: Network, count: int) -> Branches:
@@ -141,23 +146,23 @@ class Point:
         self, network: Network, program: ModularFunction
     ) -> Iterator[dict[int, Residues]]:
         """Each distinct pattern of branches, for all samples of a program at once, by leaf."""
-        weights = len(network.tensors)
-        first = weights + len(real_inputs(network))
         arrays = self.branches(network, MOST_PATTERNS).arrays
         flat = [x.reshape(MOST_PATTERNS, -1) for x in arrays]
         rows = np.concatenate([np.zeros((MOST_PATTERNS, 1)), *flat], axis=1)
         for k in np.unique(rows, axis=0, return_index=True)[1]:
+            fixed = self._fixed(network, [x[k] for x in arrays])
             yield {
-                first + j: np.array(
-                    np.broadcast_to(self.field.from_integers(x[k].astype(int)), shape)
-                )
-                for j, (x, shape) in enumerate(
-                    zip(arrays, program.shapes[first : first + len(arrays)], strict=True)
-                )
+                leaf: np.array(np.broadcast_to(x, program.shapes[leaf]))
+                for leaf, x in fixed.items()
             }
 
+    def _fixed(self, network: Network, arrays: Sequence[np.ndarray]) -> dict[int, Residues]:
+        """Branches as residues, by the number of their leaf."""
+        first = len(network.tensors) + len(real_inputs(network))
+        return {first + j: self.field.from_integers(x.astype(int)) for j, x in enumerate(arrays)}
 
-class OtherWeightsError(ZeroResidueError):
+
+class OtherWeightsError(NonSquareError):
     """Radicands of weights alone are squares at other weights, near those of a point."""
 
     def __init__(self, weights: Residues) -> None:

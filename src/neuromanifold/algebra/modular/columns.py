@@ -11,7 +11,7 @@ import numpy as np
 from neuromanifold.algebra.modular.elements import Formal, FormalElements
 from neuromanifold.algebra.modular.function import ModularFunction
 from neuromanifold.algebra.modular.relations import Dependent, Place, Relations
-from neuromanifold.algebra.modular.squares import Settled, settled, witnesses
+from neuromanifold.algebra.modular.squares import Settled, settled, weight_witnesses, witnesses
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.algebra.rank import null_space, rank_profile
@@ -83,6 +83,10 @@ class Source:
     def witnesses(self, function: ModularFunction, relations: Relations) -> tuple[int, int]:
         """How many radicands a function has, and the rank of their characters."""
         return self._at_a_point(witnesses, function, 0, relations)
+
+    def weight_witnesses(self, function: ModularFunction, relations: Relations) -> tuple[int, int]:
+        """The same for the radicands of weights alone, in samples of all kinds."""
+        return self._at_a_point(weight_witnesses, function, 0, relations)
 
     def _at_a_point(
         self,

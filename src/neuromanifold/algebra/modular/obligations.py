@@ -198,6 +198,15 @@ def _square_roots(
     return [Obligation("square roots", *source.witnesses(function, relations))]
 
 
+def roots_of_weights(
+    function: ModularFunction, source: Source, relations: Relations
+) -> tuple[Obligation, ...]:
+    """The characters of radicands of weights alone, where samples differ in fixed arguments."""
+    if not has_roots(function):
+        return ()
+    return (Obligation("square roots", *source.weight_witnesses(function, relations)),)
+
+
 def _maxima(function: ModularFunction, source: Source, relations: Relations) -> Obligation:
     """The function must not change when its maxima do."""
     point = source.settled(function, 0, relations)

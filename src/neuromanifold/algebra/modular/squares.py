@@ -18,6 +18,12 @@ entries; any other joins the last group that owns entries it depends on. What a 
 again, for each sample by itself, until the group's radicands are squares; no earlier group notices.
 The cost is 2^(radicands of a group): of one token, not of all. Radicands of weights alone are
 treated in the same way before the others, with the rows of the weights in place of the entries.
+They are elements of one field for all samples. Where samples differ in what is not drawn (branches,
+whole numbers), each such *kind* of samples has radicands of weights of its own, and all kinds are
+shown together: √w in one sample and √(4w) in another have one sign between them. What depends on
+the sample is shown for one kind at a time, at fixed weights. There radicands of weights are
+constants, so a product of radicands of the sample that is a square at the settled point and none at
+another is no square in the larger field either.
 
 Which radicand depends on what is found by trying. It decides what is drawn, and nothing else: a
 point is right when all its radicands are squares, however it was found.
@@ -43,7 +49,7 @@ LARGEST_GROUP = 10
 _GUESTS = 4
 """Rows for each sample that is not settled, from which on they all work for those."""
 DISTINCT_SAMPLES = 16
-"""Samples at which a radicand of weights alone is seen to be the same."""
+"""Samples of a kind at which a radicand of weights alone is seen to be the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +97,22 @@ def witnesses(
     elements: FormalElements,
     redraw: Redraw,
 ) -> tuple[int, int]:
-    """How many distinct radicands there are, and the rank of their characters near the point."""
+    """How many distinct radicands there are, and the rank of their characters near the point.
+
+    The samples are of one kind.
+    """
     return _Point(function, field, arguments, elements, redraw).witnesses()
+
+
+def weight_witnesses(
+    function: ModularFunction,
+    field: PrimeField,
+    arguments: tuple[Any, ...],
+    elements: FormalElements,
+    redraw: Redraw,
+) -> tuple[int, int]:
+    """The same for the radicands of weights alone, those of samples of all kinds together."""
+    return _Point(function, field, arguments, elements, redraw).weight_witnesses()
 
 
 class _Point:
@@ -110,29 +130,30 @@ class _Point:
         self.radicands = Radicands(function, field, leaves, elements)
         self.samples = Free(self.radicands, redraw, samples=True)
         self.weights = Free(self.radicands, redraw, samples=False)
-        self.alone = self._of_weights_alone()
+        self.kinds, self.alone = self._of_weights_alone()
 
-    def _of_weights_alone(self) -> np.ndarray:
-        """Which radicands are the same for all samples.
+    def _of_weights_alone(self) -> tuple[np.ndarray, np.ndarray]:
+        """One sample of each kind, and which radicands are the same for all samples of the kind.
 
         One that is not, of degree d in the sample, has equal values at n random ones with
         probability at most (d/p)^(n−1).
         """
-        columns = np.arange(self.radicands.ends[-1])
-        first = self.radicands.at(columns)
-        alone = np.all(first == first[:1], axis=0)
-        every = np.ones((len(self.samples.state), self.samples.atoms), dtype=bool)
-        for _ in range(-(-DISTINCT_SAMPLES // len(first)) if alone.any() and every.any() else 0):
-            self.samples.put(self.samples.fresh(every))
-            alone &= np.all(self.radicands.at(columns) == first[:1], axis=0)
-        return alone
+        free, columns = self.samples, np.arange(self.radicands.ends[-1])
+        first, every = self.radicands.at(columns), np.ones((len(free.state), free.atoms), bool)
+        kinds, kind, fewest = _kinds(free, every, len(first))
+        alone = first == first[kinds[kind]]
+        for _ in range(-(-DISTINCT_SAMPLES // fewest) if every.any() else 0):
+            if not alone.any():
+                break
+            free.put(free.fresh(every))
+            alone &= self.radicands.at(columns) == first
+        return kinds, np.stack([alone[kind == k].all(axis=0) for k in range(len(kinds))])
 
     def settled(self) -> Settled:
         """The point once it is settled, weights first."""
         before = self.weights.state
-        if self.alone.any():
-            self._on_weights().settle()
-        _Search(self.samples, ~self.alone).settle()
+        self._on_weights().settle()
+        self._on_samples().settle()
         arguments = jax.tree.unflatten(self.structure, self.radicands.leaves)
         moved = not np.array_equal(before, self.weights.state)
         return Settled(arguments, self.radicands.elements, moved)
@@ -140,14 +161,33 @@ class _Point:
     def witnesses(self) -> tuple[int, int]:
         """The number of radicands and the rank of their characters around a settled point."""
         self.settled()
-        searches = [_Search(self.samples, ~self.alone)]
-        if self.alone.any():
-            searches.append(self._on_weights())
-        counts = [search.witnesses() for search in searches]
+        counts = [search.witnesses() for search in (self._on_samples(), self._on_weights())]
         return sum(count for count, _ in counts), sum(rank for _, rank in counts)
 
+    def weight_witnesses(self) -> tuple[int, int]:
+        """The same for those of weights alone, around weights that are settled."""
+        self._on_weights().settle()
+        return self._on_weights().witnesses()
+
+    def _on_samples(self) -> "_Search":
+        return _Search(self.samples, np.flatnonzero(~self.alone.all(axis=0)))
+
     def _on_weights(self) -> "_Search":
-        return _Search(self.weights, self.alone)
+        kind, columns = np.nonzero(self.alone)
+        return _Search(self.weights, columns, self.kinds[kind])
+
+
+def _kinds(free: Free, every: np.ndarray, height: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """The first sample of each kind, the kind of each sample, and how many the rarest kind has.
+
+    Samples of a kind agree in all entries that do not change when every atom is drawn again.
+    """
+    if height != len(free.state):  # nothing that is before a radicand runs over samples
+        return np.zeros(1, int), np.zeros(height, int), height
+    drawn = np.any(free.fresh(every) != free.state, axis=0)
+    rows = np.concatenate([np.zeros((height, 1)), free.state[:, ~drawn]], axis=1)
+    found = np.unique(rows, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    return found[1], found[2].reshape(-1), int(found[3].min())
 
 
 @dataclass(slots=True)
@@ -164,19 +204,22 @@ class _Group:
 
 
 class _Search:
-    """The radicands of samples, or of the weights, and what can be drawn for them."""
+    """Radicands of all samples, or of weights, each in one sample, and what is drawn for them."""
 
-    def __init__(self, free: Free, kept: np.ndarray) -> None:
+    def __init__(self, free: Free, columns: np.ndarray, samples: np.ndarray | None = None) -> None:
         self.free, self.radicands = free, free.radicands
-        self.columns = np.flatnonzero(kept)
+        self.columns, self.samples = columns, samples
         self.steps = self.radicands.step_of(self.columns)
         self.influence = self._influence()
         self.groups = self._grouped()
 
     def values(self, columns: Sequence[int] | np.ndarray | None = None) -> Residues:
         """Radicands at the current state, a row for each sample, or one for the weights."""
-        chosen = self.columns if columns is None else self.columns[columns]
-        return self.radicands.at(chosen)[: len(self.free.state)]
+        places = np.arange(len(self.columns)) if columns is None else np.asarray(columns, int)
+        found = self.radicands.at(self.columns[places])
+        if self.samples is None:
+            return found[: len(self.free.state)]
+        return found[self.samples[places], np.arange(len(places))][None]
 
     def squares(self, values: Residues) -> np.ndarray:
         """Which residues are invertible squares."""
@@ -186,7 +229,7 @@ class _Search:
         """Which radicands each atom reaches: in every row another one is drawn again."""
         free, before = self.free, self.values()
         found = np.zeros((free.atoms, len(self.columns)), dtype=bool)
-        for first in range(0, free.atoms, len(before)):
+        for first in range(0, free.atoms if len(self.columns) else 0, len(before)):
             atoms = np.arange(first, min(first + len(before), free.atoms))
             chosen = np.zeros((len(before), free.atoms), dtype=bool)
             chosen[np.arange(len(atoms)), atoms] = True
