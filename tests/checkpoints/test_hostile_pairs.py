@@ -217,3 +217,39 @@ def test_tables_that_a_layer_reads_without_a_norm_are_seen_along_one(tmp_path):
     weights["tokens"] = weights["tokens"] + 2.0**-40
     second = opened(tmp_path / "second", family, block, weights)
     assert proved_same(first, second, None, as_they_are(block)) is None
+
+
+def along_one(block, weights):
+    """Large multiples of 1 on what norms centre, and the direction that a reader does not see."""
+    for name in ("positions", "layers.0.down"):
+        weights[name] = weights[name] + 2.0**32
+    g = 2.0**32 / weights["layers.0.mlp_norm"]
+    weights["layers.0.up"] = weights["layers.0.up"] + g
+    constant = g @ weights["layers.0.mlp_norm_shift"]
+    weights["layers.0.up_bias"] = weights["layers.0.up_bias"] - constant
+
+
+def steep(block, weights):
+    """A change of basis of the values that float64 hardly sees through."""
+    change = np.eye(block.attention.value_size)
+    change[0, 1] = 2.0**18
+    weights["layers.0.value"] = change @ weights["layers.0.value"]
+    weights["layers.0.value_bias"] = weights["layers.0.value_bias"] @ change.T
+    weights["layers.0.output"] = weights["layers.0.output"] @ (2 * np.eye(len(change)) - change)
+
+
+@pytest.mark.parametrize("edit", [along_one, steep])
+def test_exact_edits_are_proved_however_large_the_numbers_that_cancel(tmp_path, edit):
+    first = dyadic_model(tmp_path / "first", "gpt2")
+    weights = first.weights()
+    edit(first.block, weights)
+    found = same(first, moved(tmp_path, first, weights))
+    assert (found.verdict, found.level) == ("same", "exact"), found
+
+
+def test_rounding_of_large_numbers_that_cancel_is_no_difference(tmp_path):
+    first = dyadic_model(tmp_path / "first", "gpt2")
+    weights = {n: v + 0.01 for n, v in first.weights().items()}
+    one = moved(tmp_path, first, weights, name="one")
+    along_one(first.block, weights)
+    assert same(one, moved(tmp_path, first, weights, name="two")).verdict != "different"
