@@ -6,6 +6,7 @@ agree to rounding, and the outputs too; `different` needs an input that shows it
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -144,13 +145,13 @@ def same(
         deviation(clean, run(Noisy(model, noise_size, seed), inputs).outputs)
         for model, clean in ((a, outputs), (b, others))
     )
-    try:
-        with np.errstate(over="raise", invalid="raise"):
-            found = _compare(a, b, rounding)
-        finite = bool(np.isfinite([noise, deviation(outputs, others)]).all())
-    except (FloatingPointError, np.linalg.LinAlgError):
-        finite = False
-    if not finite:
+    found = None
+    with (
+        np.errstate(over="raise", invalid="raise"),
+        suppress(FloatingPointError, np.linalg.LinAlgError),
+    ):
+        found = _compare(a, b, rounding)
+    if found is None or not np.isfinite([noise, deviation(outputs, others)]).all():
         raise NotCoveredError(
             f"the numbers of {first.path} or {second.path} are so large that float64 overflows "
             "where the models are compared; rescale them"
@@ -229,7 +230,7 @@ def _outside(a: Checkpoint, b: Checkpoint, R: np.ndarray | None) -> tuple[str, .
     parts no symmetry of those is one of the whole.
     """
     said = a.found.unexplained, b.found.unexplained
-    keys = [k for k in sorted(said[0] | said[1]) if said[0].get(k) != said[1].get(k)]
+    keys = [k for k in sorted({*said[0], *said[1]}) if said[0].get(k) != said[1].get(k)]
     mine, theirs = set(a.found.outside), set(b.found.outside)
     common = (mine & theirs) | (set(a.found.buffers) & set(b.found.buffers))
     unequal = {n for n in common if not np.array_equal(a.model.tensor(n), b.model.tensor(n))} | (
