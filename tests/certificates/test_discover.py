@@ -182,3 +182,28 @@ def test_a_symmetry_times_a_function_of_the_weights_is_counted_once():
     found = nm.discover(nm.network(f, {"E": np.zeros((3, 2))}, np.zeros(2)))
     assert (found.kernel, found.unexplained) == (2, 0)
     assert [(block.name, block.dimension) for block in found.blocks] == [("dead", 2)]
+
+
+@pytest.mark.parametrize(
+    ("f", "weights", "expected"),
+    [
+        (lambda w, x: (w[0, 0] * w[1, 1] - w[0, 1] * w[1, 0]) * x[0], (2, 2), [("SL_2", 3)]),
+        (
+            lambda w, x: jnp.stack([jnp.sum((w[:2] @ x) ** 2), jnp.sum((w[2:] @ x) ** 2)]),
+            (4, 3),
+            [("2 dimensions of gl_4", 2)],  # O_2 × O_2, not O_4
+        ),
+        (lambda w, x: jnp.stack([w[0] * w[1], w[2]]) * x[0], 3, [("1 dimensions of gl_3", 1)]),
+        (lambda w, x: jnp.prod(w) * x[0], 3, [("scalings of 3, of determinant 1", 2)]),
+        (
+            lambda w, x: jnp.sum((w @ x) ** 2) / jnp.sum((w @ x[::-1]) ** 2),
+            (3, 3),
+            [("O_3", 3), ("scaling", 1)],
+        ),
+    ],
+    ids=["determinant", "two planes", "a pair", "a product", "a ratio of lengths"],
+)
+def test_the_name_of_a_group_means_all_of_it_and_no_more(f, weights, expected):
+    found = nm.discover(nm.network(f, np.zeros(weights), np.zeros(3)))
+    assert found.unexplained == 0
+    assert [(block.name, block.dimension) for block in found.blocks] == expected

@@ -6,12 +6,13 @@ multiplies each tensor. The traceless parts, the constants and the contractions 
 that share no unknowns: the reduced echelon form of a direct sum is the union of the echelon forms.
 A block whose traceless matrices on an axis of size n are
 
-    all of them              and a factor of its own: GL_n       (dimension n²)
-    skew-symmetric           O_n                                 (n (n−1)/2)
-    diagonal                 scalings of n                       (n)
-    pairs a, b; −b, a        rotations and scalings of n/2 planes
+    all of them              and a factor of its own: GL_n       (dimension n²), else SL_n
+    all skew-symmetric ones  O_n                                 (n (n−1)/2)
+    all diagonal ones        scalings of n                       (n)
+    all pairs a, b; −b, a    rotations and scalings of n/2 planes
 
-is named so. What multiplies whole tensors and belongs to no block is named by the tensors.
+is named so, and those of a part of these by their number: a name that says a group means all of it.
+What multiplies whole tensors and belongs to no block is named by the tensors.
 """
 
 from dataclasses import dataclass, replace
@@ -62,8 +63,11 @@ def blocks_of(
         rows = _supported(form.basis, fields, members)
         block = _named(fields, members, rows, field)
         own = _own_factors(fields, members, rows, field)
-        if own is not None and _contains(scalars, own, field) and counted.add(own[None]):
+        traced = own is not None and not block.name.startswith("O_")
+        if traced and _contains(scalars, own, field) and counted.add(own[None]):
             block = replace(block, dimension=block.dimension + 1)
+        elif traced:
+            block = replace(block, name=_traceless(block.name))
         blocks.append(block)
     return (*blocks, *_rest(fields, scalars, counted))
 
@@ -141,35 +145,48 @@ def _group(
 ) -> str:
     """The name of the group whose traceless matrices on an axis are spanned by these."""
     seen = rank(np.ascontiguousarray(matrices.reshape(len(matrices), -1)), field)
-    translations = count - seen
-    if n > 1 and seen == n * n - 1:
-        name = f"GL_{n}"
-    elif np.any(matrices) and not np.any(field.reduce(matrices + matrices.mT)):
+    skew = not np.any(field.reduce(matrices + matrices.mT))
+    if skew and seen == n * (n - 1) // 2:
         name = f"O_{n}"
     else:
-        name = _by_coordinates(matrices) or f"{seen} dimensions of gl_{n}"
-    return f"{name} and {translations} translations" if affine and translations > 0 else name
+        name = _by_coordinates(matrices, seen) or f"{seen} dimensions of gl_{n}"
+    more = f" and {count - seen} {'translations' if affine else 'more dimensions'}"
+    return name + (more if count > seen else "")
 
 
-def _by_coordinates(matrices: Float[np.ndarray, "count n n"]) -> str | None:
-    """The name of a product of groups on coordinates that are not coupled; None if not known."""
-    planes, single = 0, 0
+def _by_coordinates(matrices: Float[np.ndarray, "count n n"], seen: int) -> str | None:
+    """The name of a product of groups on coordinates that are not coupled; None if not known.
+
+    The matrices lie in the product's algebra and are traceless: they are all that are so if they
+    span one dimension less than it has.
+    """
+    planes, single, dimension = 0, 0, 0
     names: list[str] = []
     for group in _coupled(matrices):
         inside = matrices[:, group][:, :, group]
         if len(group) == 1:
             single += 1
+            dimension += 1
         elif len(group) == 2 and _is_rotary(inside):
             planes += 1
-        elif np.all(np.any(inside, axis=0)):
-            names.append(f"GL_{len(group)}")
+            dimension += 2
         else:
-            return None
+            names.append(f"GL_{len(group)}")
+            dimension += len(group) ** 2
+    if dimension != seen + 1:
+        return None
     if planes:
         names.insert(0, f"rotations and scalings of {planes} plane{'s' if planes > 1 else ''}")
     if single:
         names.append(f"scalings of {single}")
     return " and ".join(names)
+
+
+def _traceless(name: str) -> str:
+    """The name of a group without the factors of the whole space."""
+    if name.startswith("GL_") and " " not in name:
+        return f"S{name[1:]}"
+    return name if " of gl_" in name else f"{name}, of determinant 1"
 
 
 def _coupled(matrices: Float[np.ndarray, "count n n"]) -> list[list[int]]:

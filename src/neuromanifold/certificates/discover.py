@@ -89,8 +89,10 @@ def discover(
     prime: int = DEFAULT_PRIME,
     readout: Readout = "logits",
 ) -> Discovery:
-    """Find all symmetries of a network that are affine in the weights, and name them.
+    """Find all symmetries of a network of the form in `vector_fields`, and name them.
 
+    They move every tensor along its own axes, or by what is constant, or by tensors with one axis
+    more; what mixes two tensors stays unexplained.
     Where gains of norms are made 1 first, and with the directions that centred norms leave out, if
     the kernel is larger (norm-absorption, layernorm-centring). What is declared about the network
     is not used, but that copies of a space are numbered.

@@ -84,6 +84,15 @@ class Block:
                 f"a tied head has the {self.rows('tokens')} rows of the token table; "
                 f"got {self.head.rows}"
             )
+        if self.patch is not None and (
+            [name for name, _ in self.tables] != ["positions"]
+            or self.position_offset
+            or self.embed_scale != 1
+            or self.embed_width is not None
+        ):
+            raise ArchitectureError(
+                "patches are added to one table, positions from the first row on, and to no other"
+            )
         windows = self.attention.windows
         if windows and len(windows) != self.layers:
             raise ArchitectureError(f"{self.layers} layers and {len(windows)} windows")

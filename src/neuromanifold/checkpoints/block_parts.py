@@ -78,6 +78,13 @@ class Relative:
 
     def __post_init__(self) -> None:
         positive("the table of score biases", buckets=self.buckets, distance=self.distance)
+        exact = self.buckets // (4 if self.both else 2)
+        if not 1 <= exact < self.distance:
+            raise ArchitectureError(
+                f"a table of score biases with {self.buckets} buckets has one for each distance "
+                f"below {exact}: that must be 1 or more, and less than the largest distance; "
+                f"got {self.distance}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

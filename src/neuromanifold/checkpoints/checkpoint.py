@@ -11,13 +11,13 @@ from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.block_parts import Rotary
 from neuromanifold.checkpoints.families.layout import Part, Slot
 from neuromanifold.checkpoints.families.registry import Match, family_of, match
+from neuromanifold.checkpoints.families.settings import HEAD_KEYS
 from neuromanifold.checkpoints.reading import Model, open_model
 from neuromanifold.checkpoints.writing import write_model
 from neuromanifold.errors import ArgumentError, FileFormatError
 
 Float64Tensors = dict[str, np.ndarray]
 _TURNED = frozenset(("query", "key", "query_bias", "key_bias", "query_norm", "key_norm"))
-_HEAD_KEYS = ("num_attention_heads", "n_head", "num_heads")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ class Checkpoint:
             still = np.arange(len(order), value.shape[axis])
             value = np.take(value, np.concatenate([order, still]), axis=axis)
         if last.endswith("norm") and last not in _TURNED and own.norm and self.target.norm:
-            value = value + own.norm.offset - self.target.norm.offset
+            change = own.norm.offset - self.target.norm.offset
+            value = value + change if change else value  # γ − 1 + 1 − 1 would lose bits of γ − 1
         return value
 
     def _source(self, name: str) -> str:
@@ -184,10 +185,10 @@ def opened(
 def _with_heads(config: Mapping[str, object], heads: int) -> dict[str, object]:
     if heads < 1:
         raise ArgumentError(f"--heads must be a positive whole number; got {heads}")
-    said = {config[key] for key in _HEAD_KEYS if config.get(key) is not None}
+    said = {config[key] for key in HEAD_KEYS if config.get(key) is not None}
     if said and said != {heads}:
         raise ArgumentError(f"--heads {heads}, and the configuration says {said.pop()}; drop one")
-    return {**config, **dict.fromkeys(_HEAD_KEYS, heads)}
+    return {**config, **dict.fromkeys(HEAD_KEYS, heads)}
 
 
 def _tied_remarks(model: Model, found: Match) -> list[str]:

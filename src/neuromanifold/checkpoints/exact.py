@@ -16,7 +16,7 @@ from neuromanifold.checkpoints.agreement import LayerAgreement
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint
 from neuromanifold.checkpoints.dyadic import depth, primes_beyond
-from neuromanifold.checkpoints.fold import incoming
+from neuromanifold.checkpoints.fold import incoming_norm
 from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
 from neuromanifold.checkpoints.invariants import (
     INCOMING,
@@ -139,6 +139,7 @@ def _parts(
             permute_neurons(second, match.neurons)
         if turn is not None:  # gains of norms of what is written move along with a permutation
             second |= {n: np.abs(turn) @ v for n, v in second.items() if n.endswith("_out_norm")}
+            second |= {n: turn @ v for n, v in second.items() if n.endswith("_out_norm_shift")}
         names = [n for n in first if n not in _MLP or n in shared]
         mine, theirs = ({n: t[n] for n in names} for t in (first, second))
         yield mine, theirs, attention_agrees
@@ -154,12 +155,11 @@ def _parts(
 
 def _with_incoming(model: Checkpoint, layer: int) -> Numbers:
     """A layer and the norm that it reads; shared layers are seen as maps of the stream itself."""
-    reads = None if model.block.shared else incoming(model.block, model.tensor, layer)
     found = model.layer(layer)
-    if reads is not None:
-        found[INCOMING] = reads.gain
-        if reads.shift is not None:
-            found[f"{INCOMING}_shift"] = reads.shift
+    name = None if model.block.shared else incoming_norm(model.block, layer)
+    for ending in ("", "_shift"):
+        if f"{name}{ending}" in model.block.shapes:  # as stored: the sum with the offset rounds
+            found[INCOMING + ending] = model.tensor(f"{name}{ending}")
     return found
 
 
@@ -167,7 +167,8 @@ def _add_signs(block: Block, turn: np.ndarray | None, first: Numbers, second: Nu
     """Add the signs of an entry of every row that only positive factors may scale.
 
     The entry of A that is largest in the first model has its sign in float64 if it exceeds 2^-20
-    times the sum of its terms; where one does not, the signs are made to differ.
+    times the sum of its terms and no term is near underflow; where one does not, the signs are made
+    to differ.
     """
     mlp = block.mlp
     if mlp is None:
@@ -187,6 +188,9 @@ def _add_signs(block: Block, turn: np.ndarray | None, first: Numbers, second: Nu
         rows.append(A if R is None else A @ R.T)
     at = np.argmax(np.abs(rows[0]), axis=1)[:, None]
     entries = [np.take_along_axis(A, at, 1)[:, 0] for A in rows]
-    known = [np.abs(e) > 2.0**-20 * size for e, size in zip(entries, sizes, strict=True)]
+    known = [
+        np.abs(e) > np.maximum(2.0**-20 * size, 2.0**-900)
+        for e, size in zip(entries, sizes, strict=True)
+    ]
     first["sign"] = np.where(known[0] & known[1], np.sign(entries[0]), 2.0)
     second["sign"] = np.where(known[0] & known[1], np.sign(entries[1]), 3.0)

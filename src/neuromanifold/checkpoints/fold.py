@@ -41,11 +41,18 @@ def gains(block: Block, tensors: Mapping[str, Any], norm: str) -> Any:
     return tensors[norm] + (0.0 if block.norm is None else block.norm.offset)
 
 
-def incoming(block: Block, tensor: Callable[[str], Any], layer: int) -> Incoming | None:
+def incoming_norm(block: Block, layer: int) -> str | None:
     """What a layer reads after the sum: the last norm of the layer before it, or the tables'."""
-    if block.placement != "post" or (layer == 0 and block.embed_width is not None):
-        return None
     name = "embed_norm" if layer == 0 else f"layers.{layer - 1}.mlp_norm"
+    maps = layer == 0 and block.embed_width is not None  # a map lies between the norm and the layer
+    return name if block.placement == "post" and name in block.shapes and not maps else None
+
+
+def incoming(block: Block, tensor: Callable[[str], Any], layer: int) -> Incoming | None:
+    """Gain and shift of the norm that a layer reads, where norms follow the sum."""
+    name = incoming_norm(block, layer)
+    if name is None:
+        return None
     shift = tensor(f"{name}_shift") if f"{name}_shift" in block.shapes else None
     return Incoming(gains(block, {name: tensor(name)}, name), shift)
 

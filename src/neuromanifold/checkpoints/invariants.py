@@ -126,7 +126,8 @@ def _outer(s: Side) -> list[np.ndarray]:
 def _starts(s: Side) -> list[np.ndarray]:
     """All sums of the tables' rows, by their differences and one sum."""
     block, t, field = s.block, s.numbers, s.field
-    centred = block.centred and (block.embed_norm or (block.embed_width is None and s.loses_one))
+    behind_norms = block.embed_width is None and s.loses_one and block.placement != "post"
+    centred = block.centred and (block.embed_norm or behind_norms)
     if block.patch is not None:
         places = t["positions"][1:] + t["patch_bias"], t["positions"][:1] + t["class_token"]
         rows = [t["patch"].T, *places]

@@ -60,9 +60,17 @@ def same_merged(
     agreement = f"every part agrees to rounding, and the outputs to {found.error:.1e}"
     if hidden is None:
         reason = f"{agreement}; half of any update, more or less, would show"
-        return replace(found, level="equal to rounding", reason=reason)
+        return replace(found, level="equal to rounding", reason=reason, primes=None)
     reason = f"{agreement}, but the update of {hidden} is too small to show beside the rounding"
-    return replace(found, verdict="undecided", level=None, reason=reason, symmetries=(), element={})
+    return replace(
+        found,
+        verdict="undecided",
+        level=None,
+        reason=reason,
+        symmetries=(),
+        element={},
+        primes=None,
+    )
 
 
 def with_adapter(

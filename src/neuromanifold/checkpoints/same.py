@@ -6,6 +6,7 @@ agree to rounding, and the outputs too; `different` needs an input that shows it
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +32,7 @@ from neuromanifold.checkpoints.running import Noisy, deviation, random_inputs, r
 from neuromanifold.checkpoints.stream import rotate_layer
 from neuromanifold.checkpoints.uniform import uniform
 from neuromanifold.checkpoints.writing import write_safetensors
+from neuromanifold.errors import NotCoveredError
 
 LEAST_ROUNDING = 2.0**-46
 """Folding and QR in float64 lose a few more bits than float64 storage does."""
@@ -71,7 +73,8 @@ class Sameness:
         symmetries: the symmetries that were used, in words.
         differences: the parts that differ by more than rounding, the worst first.
         error: the largest deviation of the outputs, relative.
-        noise: what noise of the size of rounding in the first model does to its outputs.
+        noise: what noise of the size of rounding does to the outputs, in the model that it changes
+            more: large numbers that cancel carry large rounding errors.
         rounding: the relative rounding that was allowed for each file.
         seed: of the inputs.
         witness: an input that shows a difference.
@@ -135,11 +138,24 @@ def same(
     """
     a, b, notes = uniform(first, second)
     rounding = Rounding(_rounding(a, rtol), _rounding(b, rtol))
-    found = _compare(a, b, rounding)
     noise_size = max(rounding.first, rounding.second)
     inputs = random_inputs(a.block, seed)
     outputs, others = run(a, inputs).outputs, run(b, inputs).outputs
-    noise = deviation(outputs, run(Noisy(a, noise_size, seed), inputs).outputs)
+    noise = max(
+        deviation(clean, run(Noisy(model, noise_size, seed), inputs).outputs)
+        for model, clean in ((a, outputs), (b, others))
+    )
+    found = None
+    with (
+        np.errstate(over="raise", invalid="raise"),
+        suppress(FloatingPointError, np.linalg.LinAlgError),
+    ):
+        found = _compare(a, b, rounding)
+    if found is None or not np.isfinite([noise, deviation(outputs, others)]).all():
+        raise NotCoveredError(
+            f"the numbers of {first.path} or {second.path} are so large that float64 overflows "
+            "where the models are compared; rescale them"
+        )
     return _verdict(a, b, found, notes, rounding, seed, (outputs, others, noise))
 
 
@@ -181,7 +197,7 @@ def _compare(a: Checkpoint, b: Checkpoint, rounding: Rounding) -> _Found:
             )
         _note_changes(block, layer, mine, turned, agreement, changes, moved, rounding)
         _note_raw(a, b, layer, moved)
-    return _Found(tuple(deviations), R, tuple(layers), changes, frozenset(moved), _outside(a, b))
+    return _Found(tuple(deviations), R, tuple(layers), changes, frozenset(moved), _outside(a, b, R))
 
 
 def _agreement(
@@ -207,19 +223,30 @@ def agrees_at(layer: int | None, a: Canonical, b: Canonical, found: Sameness) ->
     return all(one.agrees for one in deviations)
 
 
-def _outside(a: Checkpoint, b: Checkpoint) -> tuple[str, ...]:
-    """Tensors outside the block that are not equal, or only in one of the files."""
-    theirs = set(b.found.outside)
+def _outside(a: Checkpoint, b: Checkpoint, R: np.ndarray | None) -> tuple[str, ...]:
+    """What the block does not explain, may change the function, and is not equal in both files.
+
+    Parts outside the block see the hidden states, and some the token table: where there are such
+    parts no symmetry of those is one of the whole.
+    """
+    said = a.found.unexplained, b.found.unexplained
+    keys = [k for k in sorted({*said[0], *said[1]}) if said[0].get(k) != said[1].get(k)]
+    mine, theirs = set(a.found.outside), set(b.found.outside)
+    common = (mine & theirs) | (set(a.found.buffers) & set(b.found.buffers))
+    unequal = {n for n in common if not np.array_equal(a.model.tensor(n), b.model.tensor(n))} | (
+        mine ^ theirs
+    )
+    seen = ["final_norm", "final_norm_shift"] if a.block.head.kind != "none" and mine else []
+    seen += ["tokens"] if a.found.shows_tokens else []
+    seen = [
+        n
+        for n in seen
+        if n in a.block.shapes and (R is not None or not np.array_equal(a.tensor(n), b.tensor(n)))
+    ]
     return tuple(
-        sorted(
-            {
-                name
-                for name in a.found.outside
-                if name not in theirs
-                or not np.array_equal(a.model.tensor(name), b.model.tensor(name))
-            }
-            | (theirs - set(a.found.outside))
-        )
+        [f"the configuration's {key}" for key in keys]
+        + [f"{name} outside it" for name in sorted(unequal)]
+        + [f"{name}, which parts outside it see," for name in seen]
     )
 
 
@@ -313,7 +340,7 @@ def _verdict(
     element = dict(found.changes) | ({} if found.stream is None else {"stream": found.stream})
     witness, level, verdict = None, None, "undecided"
     primes = None
-    if agrees_out and not found.outside:
+    if not found.outside:  # whatever float64 makes of numbers that cancel
         primes = proved_same(a, b, found.stream, found.layers)
     if primes is not None:
         verdict, level = "same", "exact"
@@ -331,8 +358,8 @@ def _verdict(
         )
     elif found.outside:
         reason = (
-            f"the block is the same, but {found.outside[0]} outside it is not equal in both files "
-            f"({len(found.outside)} such), and nothing is known about its symmetries"
+            f"the block is the same, but {found.outside[0]} is not equal in both files "
+            f"({len(found.outside)} such), and nothing is known about what that changes"
         )
     elif blunt:
         reason = f"{blunt[0]}: the factors are too badly conditioned for their dtype to decide"

@@ -17,6 +17,7 @@ def frees_rotation(block: Block) -> bool:
         and block.final_norm
         and block.head.kind == "untied"
         and not block.embed_norm
+        and bool(block.tables)
     )
 
 
@@ -28,6 +29,7 @@ def frees_permutation(block: Block) -> bool:
         and block.final_norm
         and block.head.kind != "none"
         and not block.embed_norm
+        and bool(block.tables)
     )
 
 
@@ -43,6 +45,8 @@ def rotate_layer(tensors: Tensors, R: np.ndarray) -> Tensors:
     for name in _NORMS:
         if name in tensors:
             moved[name] = np.abs(R) @ tensors[name]
+        if f"{name}_shift" in tensors:
+            moved[f"{name}_shift"] = R @ tensors[f"{name}_shift"]
     return moved
 
 

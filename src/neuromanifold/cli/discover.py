@@ -22,7 +22,7 @@ def discover(
     ranks: RankOptions = RANKS,
     run: RunOptions = RUN,
 ) -> None:
-    """Find all symmetries that are affine in the weights, by linear algebra over a prime field.
+    """Find symmetries that are affine in the weights, by linear algebra over a prime field.
 
     Nothing is told of the network: changes of basis, scalings, dead parameters, shifts, absorbed
     biases, and what gains of norms hide are found, checked at fresh weights, and named by the group

@@ -38,6 +38,7 @@ _ALBERT = _TABLES | {
     f"{_SHARED}.attention.LayerNorm": "attention_norm",
     f"{_SHARED}.full_layer_layer_norm": "mlp_norm",
 }
+_LOOKERS = ("cls.", "lm_head", "predictions.")
 _OUTSIDE = ("pooler", "cls.", "classifier", "qa_outputs", "lm_head", "predictions.", "sop_")
 
 
@@ -75,7 +76,8 @@ def _block(settings: Settings, family: str, offset: int, embed: int | None = Non
         layers=settings.whole("num_hidden_layers"),
         attention=plain_attention(d, heads, bias=True, causal=settings.flag("is_decoder", False)),
         mlp=biased_mlp(
-            settings.whole("intermediate_size"), activation(settings, "hidden_act", default="gelu")
+            settings.whole("intermediate_size"),
+            activation(settings, "hidden_act", default="gelu" if embed is None else "gelu_new"),
         ),
         norm=layer_norm(settings, "layer_norm_eps", 1e-12),
         placement="post",
@@ -98,6 +100,7 @@ BERT = Family(
     prefixes=("bert.", "roberta.", ""),
     buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
     outside=_OUTSIDE,
+    lookers=_LOOKERS,
     aliases=_ALIASES,
 )
 ALBERT = Family(
@@ -109,5 +112,6 @@ ALBERT = Family(
     prefixes=("albert.", ""),
     buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
     outside=_OUTSIDE,
+    lookers=_LOOKERS,
     aliases=_ALIASES,
 )

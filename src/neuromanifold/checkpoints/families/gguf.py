@@ -19,6 +19,7 @@ _TABLE = {
     "blk.{L}.attn_norm": "attention_norm",
     "blk.{L}.ffn_norm": "mlp_norm",
 }
+_IDLE = ("context_length", "vocab_size")
 _LAYOUTS: dict[str, Layout] = {"llama": "interleaved", "qwen2": "half"}
 
 
@@ -41,7 +42,7 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     turning = Settings({"rope_theta": settings.real(f"{word}.rope.freq_base", default=10000.0)})
     bias = {n: f"blk.0.attn_{n}.bias" in shapes for n in ("q", "k", "v", "output")}
     untied = "output.weight" in shapes
-    return Block(
+    found = Block(
         family="gguf",
         width=d,
         layers=settings.whole(f"{word}.block_count"),
@@ -67,6 +68,11 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
         tables=(("tokens", vocabulary),),
         head=Head(kind="untied" if untied else "tied", rows=vocabulary),
     )
+    strange = settings.unread.keys() - {f"{word}.{idle}" for idle in _IDLE}
+    for key in sorted(strange):
+        if key.startswith(f"{word}.") and settings.config[key] != 0:
+            raise NotCoveredError(f"GGUF that says {key} ({settings.config[key]}) is not covered")
+    return found
 
 
 FAMILY = Family(name="gguf", model_types=(), block=block, slots=partial(table_slots, table=_TABLE))

@@ -94,6 +94,7 @@ class Family:
         prefixes: what may stand before the names of the body.
         buffers: endings of names that are constants, no parameters, and kept as they are.
         outside: beginnings of names of parts outside the block (a pooler, another head).
+        lookers: those of them that read the token table, too (a tied head, a decoder).
         aliases: endings of names, and other endings that old files have for them.
         signature: the ending of a name that only this family has, for configurations (of old) that
             do not say their model_type; empty when no name is telling.
@@ -106,18 +107,49 @@ class Family:
     prefixes: tuple[str, ...] = ("",)
     buffers: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    lookers: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
     signature: str = ""
 
 
 class Settings:
-    """A configuration that names the key it misses."""
+    """A configuration that names the key it misses, and knows which keys nobody asked for.
+
+    Attributes:
+        config: what is said; a default that is said to be null is not there.
+        asked: the keys that were asked for.
+    """
 
     def __init__(self, config: Mapping[str, object]) -> None:
         self.config = config
+        self.asked: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
+        self.asked.add(key)
         return self.config.get(key) is not None
+
+    def with_defaults(self, defaults: Mapping[str, object]) -> "Settings":
+        """The same configuration where keys that are missing, not null, have these values."""
+        found = Settings({**defaults, **self.config})
+        found.asked = self.asked
+        return found
+
+    @property
+    def unread(self) -> dict[str, object]:
+        """What the configuration says and nobody asked for."""
+        return {k: v for k, v in self.config.items() if k not in self.asked and v is not None}
+
+    def section(self, *keys: str) -> "Settings":
+        """The record under the first of the keys that is there, empty without."""
+        for key in keys:
+            if key in self:
+                said = self.config[key]
+                if not isinstance(said, Mapping):
+                    raise FileFormatError(
+                        f"the configuration's {key} must be a record; got {said!r}"
+                    )
+                return Settings(said)
+        return Settings({})
 
     def whole(self, *keys: str, default: int | None = None) -> int:
         """A whole number under the first of the keys that is there."""
@@ -150,6 +182,7 @@ class Settings:
         return value
 
     def _value(self, keys: tuple[str, ...], default: object) -> object:
+        self.asked.update(keys)
         for key in keys:
             if self.config.get(key) is not None:
                 return self.config[key]

@@ -33,11 +33,25 @@ _FOUR_NORMS = {
     f"{_AT}post_feedforward_layernorm": "mlp_out_norm",
 }
 
+_DEFAULTS: dict[str, dict[str, object]] = {
+    "gemma2": {
+        "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": 256,
+        "sliding_window": 4096,
+    },
+    "mistral": {"sliding_window": 4096},
+    "phi3": {"rms_norm_eps": 1e-5},
+    "qwen2": {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28},
+    "qwen3": {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28},
+}
+"""What Hugging Face's classes take where a configuration does not say, unless all take it."""
+
 
 def _attention(settings: Settings, shapes: Mapping[str, tuple[int, ...]], model: str) -> Attention:
     d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
     size = settings.whole("head_dim", default=d // heads)
-    share = settings.real("partial_rotary_factor", default=1.0)
     scale = settings.real("query_pre_attn_scalar", default=float(size)) ** -0.5
     bias = {n: f"@layers.0.self_attn.{n}_proj.bias" in shapes for n in "qkvo"}
     normed = "@layers.0.self_attn.q_norm.weight" in shapes
@@ -50,7 +64,7 @@ def _attention(settings: Settings, shapes: Mapping[str, tuple[int, ...]], model:
         key_bias=bias["k"],
         value_bias=bias["v"],
         output_bias=bias["o"],
-        rotary=rotary(settings, int(size * share)),
+        rotary=rotary(settings, size),
         qk_norm="rms_head" if normed else None,
         qk_norm_eps=settings.real("rms_norm_eps", default=1e-6) if normed else 0.0,
         scale=scale,
@@ -66,6 +80,7 @@ def _attention(settings: Settings, shapes: Mapping[str, tuple[int, ...]], model:
 def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     """The block of a configuration of this kind."""
     model = settings.word("model_type", default="llama")
+    settings = settings.with_defaults(_DEFAULTS.get(model, {}))
     d, vocabulary = settings.whole("hidden_size"), settings.whole("vocab_size")
     gemma = model == "gemma2"
     placement: Placement = "sandwich" if gemma else "pre"
@@ -79,7 +94,9 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
         attention=_attention(settings, shapes, model),
         mlp=Mlp(
             size=settings.whole("intermediate_size"),
-            activation=activation(settings, "hidden_activation", "hidden_act", default="silu"),
+            activation=activation(
+                settings, "hidden_activation" if gemma else "hidden_act", default="silu"
+            ),
             gated=True,
             bias="@layers.0.mlp.up_proj.bias" in shapes,
             output_bias="@layers.0.mlp.down_proj.bias" in shapes,

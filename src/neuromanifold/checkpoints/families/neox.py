@@ -5,7 +5,7 @@ from functools import partial
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.families.layout import Family, Settings, table_slots
-from neuromanifold.checkpoints.families.rotary import rotary, scaling_of
+from neuromanifold.checkpoints.families.rotary import rotary
 from neuromanifold.checkpoints.families.settings import (
     activation,
     biased_mlp,
@@ -31,16 +31,13 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     """The block of a GPT-NeoX configuration."""
     d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
     rows = settings.whole("vocab_size")
-    share = scaling_of(settings).real(
-        "partial_rotary_factor", default=settings.real("rotary_pct", default=0.25)
-    )
     bias = settings.flag("attention_bias", True)
     return Block(
         family="neox",
         width=d,
         layers=settings.whole("num_hidden_layers"),
         attention=plain_attention(
-            d, heads, bias=bias, rotary=rotary(settings, int(d // heads * share))
+            d, heads, bias=bias, rotary=rotary(settings, d // heads, share=("rotary_pct", 0.25))
         ),
         mlp=biased_mlp(
             settings.whole("intermediate_size"), activation(settings, "hidden_act", default="gelu")

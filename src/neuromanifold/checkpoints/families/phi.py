@@ -5,7 +5,7 @@ from functools import partial
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.families.layout import Family, Settings, table_slots
-from neuromanifold.checkpoints.families.rotary import rotary, scaling_of
+from neuromanifold.checkpoints.families.rotary import rotary
 from neuromanifold.checkpoints.families.settings import (
     activation,
     biased_mlp,
@@ -33,9 +33,6 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     vocabulary = settings.whole("vocab_size")
     if settings.flag("qk_layernorm", False):
         raise NotCoveredError("layer norms of queries and keys are not covered")
-    share = scaling_of(settings).real(
-        "partial_rotary_factor", default=settings.real("partial_rotary_factor", default=0.5)
-    )
     act = activation(settings, "hidden_act", default="gelu_new")
     return Block(
         family="phi",
@@ -46,7 +43,7 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
             heads,
             bias=True,
             groups=settings.whole("num_key_value_heads", default=heads),
-            rotary=rotary(settings, int(d // heads * share)),
+            rotary=rotary(settings, d // heads, share=("partial_rotary_factor", 0.5)),
         ),
         mlp=biased_mlp(settings.whole("intermediate_size"), act),
         norm=layer_norm(settings, "layer_norm_eps", 1e-5),

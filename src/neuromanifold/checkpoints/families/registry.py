@@ -1,13 +1,15 @@
 """Which family a model belongs to, and the match of its tensors with the family's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.families import bert, gguf, gpt2, llama, neox, phi, t5, vit
 from neuromanifold.checkpoints.families.described import described_family
 from neuromanifold.checkpoints.families.layout import Family, Settings, Slot
+from neuromanifold.checkpoints.families.settings import unexplained
+from neuromanifold.checkpoints.readers.contents import FLOATS
 from neuromanifold.checkpoints.reading import Model
 from neuromanifold.errors import FileFormatError, NotCoveredError
 
@@ -34,12 +36,16 @@ class Match:
         slots: the tensors of the file that hold tensors of the block.
         buffers: names of constants that are no parameters.
         outside: names of parts outside the block.
+        shows_tokens: whether one of those reads the token table, too.
+        unexplained: what the configuration says that was not read, and may change the function.
     """
 
     block: Block
     slots: tuple[Slot, ...]
     buffers: tuple[str, ...]
     outside: tuple[str, ...]
+    shows_tokens: bool = False
+    unexplained: Mapping[str, object] = field(default_factory=dict)
 
 
 def family_of(model: Model, description: Path | None = None) -> Family:
@@ -73,7 +79,8 @@ def match(model: Model, family: Family) -> Match:
     shapes = {name: model.shape(name) for name in model.names}
     prefix = _prefix(family, shapes)
     marked = _marked(shapes, prefix)
-    block = family.block(Settings(model.config), marked)
+    settings = Settings(model.config)
+    block = family.block(settings, marked)
     named = {_renamed(slot.file, prefix, family, shapes): slot for slot in family.slots(block)}
     found = tuple(replace(slot, file=name) for name, slot in named.items() if name in shapes)
     for name, slot in named.items():
@@ -87,9 +94,14 @@ def match(model: Model, family: Family) -> Match:
                 f"{model.path}: {name} has shape {shapes[name]}, and the configuration asks for "
                 f"{slot.shape}; the configuration belongs to another model"
             )
+        if name in shapes and model.dtype(name) not in FLOATS:
+            raise FileFormatError(
+                f"{model.path}: {name} has dtype {model.dtype(name)}, and weights are "
+                "floating-point numbers; convert it, with its scale if it is quantised"
+            )
     rest = [name for name in shapes if name not in named]
     buffers = [name for name in rest if any(name.endswith(end) for end in family.buffers)]
-    outside = [name for name in rest if name not in buffers and _outside(family, name, prefix)]
+    outside = [n for n in rest if n not in buffers and _starts(n, prefix, family.outside)]
     strange = [name for name in rest if name not in buffers and name not in outside]
     if strange:
         raise FileFormatError(
@@ -97,7 +109,12 @@ def match(model: Model, family: Family) -> Match:
             f"{family.name} with this configuration ({len(strange)} such); correct the "
             "configuration, or describe the model with --family FILE"
         )
-    return Match(block, found, tuple(buffers), tuple(outside))
+    shows = any(_starts(name, prefix, family.lookers) for name in outside)
+    heads = block.attention.heads
+    said = (
+        unexplained(settings, heads) if settings.asked else {}
+    )  # a description leaves nothing to say
+    return Match(block, found, tuple(buffers), tuple(outside), shows, said)
 
 
 def _prefix(family: Family, shapes: Mapping[str, object]) -> str:
@@ -122,6 +139,5 @@ def _renamed(name: str, prefix: str, family: Family, shapes: Mapping[str, object
     return name
 
 
-def _outside(family: Family, name: str, prefix: str) -> bool:
-    bare = name.removeprefix(prefix)
-    return any(bare.startswith(word) or name.startswith(word) for word in family.outside)
+def _starts(name: str, prefix: str, words: tuple[str, ...]) -> bool:
+    return name.removeprefix(prefix).startswith(words) or name.startswith(words)

@@ -1,27 +1,32 @@
 """The frequencies of rotary positions, from what a configuration says about them."""
 
 import math
-from collections.abc import Mapping
 from typing import cast
 
 from neuromanifold.checkpoints.block_parts import Layout, Rotary
 from neuromanifold.checkpoints.families.layout import Settings
 from neuromanifold.errors import NotCoveredError
 
+_WHOLE = "partial_rotary_factor", 1.0
+
 
 def rotary(
-    settings: Settings, size: int, layout: Layout | None = None, base: float = 10000.0
+    settings: Settings, size: int, layout: Layout | None = None, share: tuple[str, float] = _WHOLE
 ) -> Rotary:
-    """Rotary positions on `size` coordinates, scaled as the configuration says.
+    """Rotary positions on heads of a size, or a share of it, scaled as the configuration says.
+
+    The share stands in the configuration under the given key, and has the given default.
 
     Without a given layout it is the configuration's `rope_layout`, which is our own key, or `half`,
     as in all files of Hugging Face's library.
     """
     written = settings.word("rope_layout", default="half") if layout is None else layout
-    scaling = scaling_of(settings)
+    scaling = settings.section("rope_parameters", "rope_scaling")
     theta = scaling.real(
-        "rope_theta", default=settings.real("rope_theta", "rotary_emb_base", default=base)
+        "rope_theta", default=settings.real("rope_theta", "rotary_emb_base", default=10000.0)
     )
+    part = settings.real(share[0], default=share[1])
+    size = int(size * scaling.real(_WHOLE[0], default=part))
     frequencies = [theta ** (-2 * i / size) for i in range(size // 2)]
     kind, factor = scaling.word("rope_type", "type", default="default"), 1.0
     if kind == "linear":
@@ -35,18 +40,14 @@ def rotary(
             f"rotary positions of type {kind!r} depend on the length of the text and are not one "
             "function of the weights; default, linear, llama3 and yarn are covered"
         )
+    if scaling.unread:
+        raise NotCoveredError(
+            f"rotary positions of type {kind!r} with {', '.join(scaling.unread)} are not covered; "
+            "remove what means nothing from the configuration"
+        )
     return Rotary(
         size=size, layout=cast("Layout", written), frequencies=tuple(frequencies), factor=factor
     )
-
-
-def scaling_of(settings: Settings) -> Settings:
-    """What a configuration says about rotary positions, under either of its two keys."""
-    for key in ("rope_parameters", "rope_scaling"):
-        said = settings.config.get(key)
-        if isinstance(said, Mapping):
-            return Settings(said)
-    return Settings({})
 
 
 def _llama3(frequency: float, scaling: Settings) -> float:

@@ -19,6 +19,56 @@ _ACTIVATIONS: dict[str, Activation] = {
     "tanh": "tanh",
 }
 
+HEAD_KEYS = ("num_attention_heads", "n_head", "num_heads")
+_SILENT = frozenset(
+    (
+        "_name_or_path",
+        "architectures",
+        "attn_implementation",
+        "auto_map",
+        "directionality",
+        "dtype",
+        "finetuning_task",
+        "gradient_checkpointing",
+        "id2label",
+        "initializer_factor",
+        "initializer_range",
+        "label2id",
+        "max_position_embeddings",
+        "model_type",
+        "num_labels",
+        "output_attentions",
+        "output_hidden_states",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+        "pretraining_tp",
+        "problem_type",
+        "reorder_and_upcast_attn",
+        "return_dict",
+        "task_specific_params",
+        "tokenizer_class",
+        "torch_dtype",
+        "torchscript",
+        "transformers_version",
+        "use_cache",
+    )
+)
+_SILENT_PARTS = ("dropout", "pdrop", "token_id", "general.", "tokenizer.", "summary_", "unsloth")
+
+
+def unexplained(settings: Settings, heads: int) -> dict[str, object]:
+    """What a configuration says that was not read, and is not known to change no function."""
+    return {
+        key: value
+        for key, value in settings.unread.items()
+        if key not in _SILENT
+        and not any(part in key for part in _SILENT_PARTS)
+        and not (key in HEAD_KEYS and value == heads)
+    }
+
 
 def activation(settings: Settings, *keys: str, default: str | None = None) -> Activation:
     """The activation under the first of these keys."""
@@ -82,13 +132,18 @@ def layer_norm(settings: Settings, key: str, default: float) -> Norm:
 
 def windows(settings: Settings, layers: int, *, every: bool) -> tuple[int | None, ...]:
     """How many tokens back each layer sees."""
-    types = settings.config.get("layer_types")
-    if isinstance(types, list) and len(types) == layers:
-        if all(kind == "full_attention" for kind in types):
-            return ()
-        size = settings.whole("sliding_window")
-        return tuple(size if kind == "sliding_attention" else None for kind in types)
-    if "sliding_window" not in settings or not settings.flag("use_sliding_window", True):
+    first = settings.whole("max_window_layers", default=0)
+    narrow = [layer >= first and (every or layer % 2 == 0) for layer in range(layers)]
+    used = settings.flag("use_sliding_window", True) and "sliding_window" in settings
+    if "layer_types" in settings:
+        types, known = settings.config["layer_types"], ["full_attention", "sliding_attention"]
+        if not isinstance(types, list) or [t in known for t in types] != [True] * layers:
+            raise FileFormatError(
+                f"the configuration's layer_types must be {layers} of {' and '.join(known)}; "
+                f"got {types!r}"
+            )
+        narrow, used = [kind == known[1] for kind in types], True
+    if not used or not any(narrow):
         return ()
     size = settings.whole("sliding_window")
-    return tuple(size if every or layer % 2 == 0 else None for layer in range(layers))
+    return tuple(size if one else None for one in narrow)

@@ -69,4 +69,5 @@ FAMILY = Family(
     slots=slots,
     signature=".layer.0.SelfAttention.q.weight",
     outside=("decoder.", "lm_head"),
+    lookers=("decoder.", "lm_head"),
 )

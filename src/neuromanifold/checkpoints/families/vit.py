@@ -27,7 +27,7 @@ _TABLE = {
 
 def _side(settings: Settings, key: str) -> tuple[int, int]:
     """A size that is given as one number or as height and width."""
-    value = settings.config.get(key)
+    value = settings.config[key] if key in settings else None
     if isinstance(value, list) and len(value) == 2 and all(isinstance(v, int) for v in value):
         return value[0], value[1]
     size = settings.whole(key)
