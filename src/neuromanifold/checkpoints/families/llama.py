@@ -33,7 +33,7 @@ _FOUR_NORMS = {
     f"{_AT}post_feedforward_layernorm": "mlp_out_norm",
 }
 
-_DEFAULTS: dict[str, dict[str, object]] = {
+DEFAULTS: dict[str, dict[str, object]] = {
     "gemma2": {
         "attn_logit_softcapping": 50.0,
         "final_logit_softcapping": 30.0,
@@ -80,7 +80,7 @@ def _attention(settings: Settings, shapes: Mapping[str, tuple[int, ...]], model:
 def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     """The block of a configuration of this kind."""
     model = settings.word("model_type", default="llama")
-    settings = settings.with_defaults(_DEFAULTS.get(model, {}))
+    settings = settings.with_defaults(DEFAULTS.get(model, {}))
     d, vocabulary = settings.whole("hidden_size"), settings.whole("vocab_size")
     gemma = model == "gemma2"
     placement: Placement = "sandwich" if gemma else "pre"
