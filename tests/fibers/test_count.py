@@ -25,6 +25,7 @@ _DEEP_BY_THEOREM = [
     (Architecture((2, 2, 1), (1, 1), 2, "softmax"), 1, "softmax-fibers"),
     (Architecture((2, 2, 2), (2, 2), 2, "softmax", mask="causal"), 1, "softmax-causal-fibers"),
     (Architecture((2, 2, 2), (1, 1), 3, "softmax", skip="inner"), 1, "softmax-inner-fibers"),
+    (Architecture((2, 2, 2), (1, 1), 2, "softmax", skip="inner"), 1, "softmax-inner-fibers"),
     (Architecture((2, 2, 1), (2, 2), 3), 1, "thm-3.7"),
     (Architecture((1, 2), (1,), 3, "softmax", heads=3), 6, "softmax-layer"),
 ]

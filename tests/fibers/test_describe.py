@@ -166,3 +166,15 @@ def test_the_exact_rank_and_that_to_within_rounding_are_told_apart():
     rounded = describe_fiber(layer_weights(np.outer(k, q), np.outer(h, k)))
     assert rounded.dimension.exact_rank > rounded.dimension.local_rank
     assert "at the floats as they are" in str(rounded)
+
+
+@pytest.mark.statement("softmax-inner-fibers")
+def test_two_tokens_under_the_inner_skip_see_forms_that_are_no_multiples_of_each_other():
+    """N_1 = M_1 against N_2 = 2 M_2 = ± M_1: (N, −N/2) ~ (0, N/2) for skew N."""
+    net = Architecture((2, 2, 2), (2, 2), 2, "softmax", skip="inner")
+    skew, one = np.array([[0.0, 1.0], [-1.0, 0.0]]), np.eye(2)[None]
+    for factor, is_point in ((1.0, False), (-1.0, False), (1 + 1e-14, False), (1.001, True)):
+        layers = [{"query": M[None], "key": one, "value": one} for M in (skew, factor * skew / 2)]
+        said = str(describe_fiber(Weights.from_tensors(net, layers)))
+        assert ("one point (M, L)" in said) == is_point
+        assert ("M_1 = ± 2 M_2 to within rounding" in said) != is_point

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+import neuromanifold as nm
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.formula import dimension_formula
@@ -17,6 +18,7 @@ from neuromanifold.paper.checks.softmax import (
     ROWS,
     SKEW,
     compared,
+    other_normaliser,
     random_softmax,
     twin,
 )
@@ -101,9 +103,13 @@ def test_masks_and_skips_see_everything_except_skew_forms_at_two_tokens():
     assert unmet(get("softmax-causal-fibers"), Facts(**{**skew, "tokens": 3})) == ()
     last = {**skew, "skew_forms": (False, True)}
     assert unmet(get("softmax-causal-fibers"), Facts(**last)) == ()
-    assert unmet(get("softmax-inner-fibers"), Facts(**{**PLAIN, "skip": "inner"})) == (
-        "tokens = 2 < 3",
+    inner = {**PLAIN, "skip": "inner", "form_ranks": (0, 2), "paired_forms": ((1, 2),)}
+    assert unmet(get("softmax-inner-fibers"), Facts(**inner)) == (
+        "M_1 = 0, with two tokens",
+        "M_1 = ± 2 M_2 to within rounding, with two tokens",
     )
+    assert unmet(get("softmax-inner-fibers"), Facts(**{**inner, "tokens": 3})) == ()
+    assert unmet(get("softmax-inner-fibers"), Facts(**{**PLAIN, "skip": "inner"})) == ()
 
 
 @pytest.mark.statement("softmax-dimension")
@@ -179,3 +185,22 @@ def test_three_hundred_random_networks_of_every_row_agree_exactly(row):
         found = certify(network, seed=seed)
         assert found.lower_is_proved, network
         assert theorem(network) == found.lower <= found.upper, network
+
+
+@pytest.mark.statement("normalisers")
+def test_a_normaliser_counts_as_softmax_does_only_if_it_is_injective():
+    net = Architecture((2, 2, 1), (1, 1), 2, "softmax")
+    weights = [{k: np.zeros(s[1:]) for k, s in layer.items()} for layer in net.shapes]
+
+    def uniform(w, X):  # S = 1
+        for layer in w:
+            X = layer["value"] @ X.mean(1, keepdims=True) + 0 * X[:1]
+        return X
+
+    ranks = [
+        nm.certify(nm.network(f, weights, np.zeros((2, 2)))).lower
+        for f in (other_normaliser, uniform)
+    ]
+    assert ranks == [nm.dimension_formula(net).dimension, 2]
+    facts = Facts.of(Architecture((2, 2, 1), (1, 1), 1, "softmax"))
+    assert unmet(get("normalisers"), facts) == ("tokens = 1 < 2",)

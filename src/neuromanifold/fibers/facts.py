@@ -11,6 +11,7 @@ only exact zeros are.
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float
@@ -133,9 +134,33 @@ def facts_of(weights: Weights) -> WeightFacts:
         facts,
         form_ranks=tuple(form.rank for form in forms),
         skew_forms=tuple(_is_skew(*one) for one in found[:-1]),
+        paired_forms=_paired(found[:-1]),
         linear_rank=linear.rank,
     )
     return WeightFacts(facts, (*spectra, *forms, linear))
+
+
+def _paired(forms: list[tuple[Invariant, Dyadic]]) -> tuple[tuple[int, int], ...]:
+    """The pairs with 2^{k−1} M_k = ± 2^{m−1} M_m (softmax-inner-fibers), unless clearly apart.
+
+    The difference is that of the floats as they are. It is clear where it is `GAP` times what
+    rounding the weights can do to either form, all relative to the larger of the two.
+    """
+    pairs = []
+    for m, (second, exact_second) in enumerate(forms, start=1):
+        for k, (first, exact_first) in enumerate(forms[: m - 1], start=1):
+            N = [exact_first, Dyadic(exact_second.integers, exact_second.exponent + m - k)]
+            noise = GAP * sum(one.noise / one.size if one.size else 0.0 for one in (first, second))
+            largest = max(map(_largest, N))
+            apart = min(_largest(N[0] + Dyadic(s * N[1].integers, N[1].exponent)) for s in (1, -1))
+            if largest and apart <= Fraction(noise) * largest:
+                pairs.append((k, m))
+    return tuple(pairs)
+
+
+def _largest(exact: Dyadic) -> Fraction:
+    """The largest size of an entry."""
+    return Fraction(max(map(abs, exact.integers.flat))) * Fraction(2) ** exact.exponent
 
 
 def _twice(weights: Weights) -> list[tuple[Invariant, Dyadic]]:

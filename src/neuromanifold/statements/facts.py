@@ -26,6 +26,8 @@ class Facts:
         value_map_ranks: the ranks of the value maps V_1, …, V_l.
         form_ranks: the ranks of the virtual weights M_1, …, M_l.
         skew_forms: for each of M_1, …, M_l whether it is skew-symmetric.
+        paired_forms: the pairs (k, m), k < m, counted from 1, for which 2^{k−1} M_k is plus or
+            minus 2^{m−1} M_m, or cannot be told from it.
         linear_rank: the rank of the virtual weight L.
     """
 
@@ -41,6 +43,7 @@ class Facts:
     value_map_ranks: tuple[int, ...] | None = None
     form_ranks: tuple[int, ...] | None = None
     skew_forms: tuple[bool, ...] | None = None
+    paired_forms: tuple[tuple[int, int], ...] | None = None
     linear_rank: int | None = None
 
     @classmethod

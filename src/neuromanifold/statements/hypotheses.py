@@ -207,6 +207,23 @@ NO_SKEW_FORM_OF_TWO_TOKENS = Hypothesis(
 )
 
 
+def _apart_with_two_tokens(facts: Facts) -> tuple[str, ...]:
+    if facts.tokens != 2:
+        return ()
+    ranks = enumerate(facts.form_ranks or (), start=1)
+    zero = [f"M_{i} = 0, with two tokens" for i, rank in ranks if rank == 0]
+    pairs = [
+        f"M_{k} = ± {2 ** (m - k)} M_{m} to within rounding, with two tokens"
+        for k, m in facts.paired_forms or ()
+    ]
+    return (*zero, *pairs)
+
+
+FORMS_APART_WITH_TWO_TOKENS = Hypothesis(
+    "at least 3 tokens, or no 2^{k-1} M_k zero or plus or minus another one", _apart_with_two_tokens
+)
+
+
 def _one_token_shows_all(facts: Facts) -> tuple[str, ...]:
     if facts.skip != "residual" or facts.value_ranks is None or facts.depth == 1:
         return ()

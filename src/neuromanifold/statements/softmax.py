@@ -9,6 +9,7 @@ from neuromanifold.statements.hypotheses import (
     ALL_WIDTHS_TWO,
     BOTTLENECK,
     CAUSAL_MASK,
+    FORMS_APART_WITH_TWO_TOKENS,
     FULL_VALUES,
     INNER_SKIP,
     LINEAR_NOT_ZERO,
@@ -83,7 +84,15 @@ STATEMENTS = (
         claim="For V(X + XP) the fiber of (M, L), L ≠ 0, is one point; with two tokens that is "
         "so when no 2^{k-1} M_k is zero or plus or minus another one.",
         kind="theorem",
-        hypotheses=(SOFTMAX, ONE_HEAD, INNER_SKIP, NO_MASK, tokens_at_least(3), LINEAR_NOT_ZERO),
+        hypotheses=(
+            SOFTMAX,
+            ONE_HEAD,
+            INNER_SKIP,
+            NO_MASK,
+            tokens_at_least(2),
+            FORMS_APART_WITH_TWO_TOKENS,
+            LINEAR_NOT_ZERO,
+        ),
     ),
     ours(
         id="softmax-dimension",
@@ -93,6 +102,16 @@ STATEMENTS = (
         kind="theorem",
         prior=f"{_CONJECTURED} {_KONDA}",
         hypotheses=(SOFTMAX, ONE_HEAD, NOT_RESIDUAL, tokens_at_least(2)),
+    ),
+    ours(
+        id="normalisers",
+        title="other normalisers",
+        claim="With weights S(x_jᵀ A x_i)/Σ_k S(x_kᵀ A x_i) for any positive, injective and "
+        "real-analytic S in place of the exponential, generic fibers in (M, L) are points, and the "
+        "dimension is that of the virtual weights, as for softmax.",
+        kind="theorem",
+        prior="The fibers are Konda's (2026); the dimension follows.",
+        hypotheses=(SOFTMAX, ONE_HEAD, NO_SKIP, NO_MASK, tokens_at_least(2)),
     ),
     ours(
         id="softmax-one-token",

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from neuromanifold.architecture import Architecture, Mask, Skip
+from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.weights import Weights, random_weights
 from neuromanifold.paper.checks.deep_fibers import certify_virtual
@@ -22,6 +24,7 @@ from neuromanifold.paper.checks.evaluation import (
 from neuromanifold.paper.checks.evidence import Case, apart, close, equal
 from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions, theorem
 from neuromanifold.paper.checks.trial import Trial, check
+from neuromanifold.symmetry.families import network as network_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +298,39 @@ def inner_fibers(trial: Trial) -> str:
     """One point, but (N, −N/2) ~ (0, N/2) if t = 2 and N is skew (softmax-inner-fibers)."""
     edge = (SKEW, -SKEW / 2), (ZERO, SKEW / 2), (FORM, -FORM / 2), (ZERO, FORM / 2)
     return _one_point(trial, edge, [(1, 2), (2, 2), (2, 3), (3, 2), (3, 3)], skip="inner")
+
+
+_NORMALISED = [
+    Architecture((2, 2), (2,), 3, "softmax"),
+    Architecture((2, 1, 2), (1, 1), 2, "softmax"),
+    Architecture((2, 2, 1), (1, 1), 2, "softmax"),
+    Architecture((2, 2, 2), (1, 2), 2, "softmax"),
+]
+
+
+def other_normaliser(weights: list[dict[str, Any]], X: Any) -> Any:
+    """The network with S(x) = x + √(x² + 1): positive, injective, analytic and S(0) = 1 (eq-15)."""
+    for layer in weights:
+        scores = X.T @ layer["key"].T @ layer["query"] @ X
+        S = scores + jnp.sqrt(scores * scores + 1)
+        X = layer["value"] @ X @ (S / S.sum(0))
+    return X
+
+
+@check("normalisers")
+def other_normalisers(trial: Trial) -> str:
+    """Exact ranks with S(x) = x + √(x² + 1) are the formula's for softmax (normalisers).
+
+    The function factors through (M, L) whatever S is, so that its dimension is no larger.
+    """
+    networks = trial.some(_NORMALISED, 2)
+    for network in networks:
+        weights = [{k: np.zeros(s[1:]) for k, s in layer.items()} for layer in network.shapes]
+        sample = np.zeros((network.widths[0], network.tokens))
+        proof = certify(network_of(other_normaliser, weights, sample), seed=trial.seed)
+        found = proof.lower if proof.lower_is_proved else None
+        trial.equal(str(network), dimension_formula(network).dimension, found)
+    return f"{len(networks)} networks with S(x) = x + √(x² + 1), exact ranks (seed {trial.seed})"
 
 
 @check("softmax-layer")
