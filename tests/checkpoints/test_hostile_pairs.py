@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from models import CONFIGS, save_model, tensors_of
-from test_exact import as_they_are, dyadic_model
+from test_proved_same import as_they_are, dyadic_model
 from test_same_models import moved
 
 from neuromanifold.checkpoints.block import Block
