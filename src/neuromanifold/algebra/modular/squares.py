@@ -48,6 +48,8 @@ LARGEST_GROUP = 10
 """Radicands of one group: about 2^10 draws find them all squares."""
 _GUESTS = 4
 """Rows for each sample that is not settled, from which on they all work for those."""
+_TURNS = 16
+"""Samples of several kinds in which an atom is tried."""
 DISTINCT_SAMPLES = 16
 """Samples of a kind at which a radicand of weights alone is seen to be the same."""
 
@@ -170,7 +172,8 @@ class _Point:
         return self._on_weights().witnesses()
 
     def _on_samples(self) -> "_Search":
-        return _Search(self.samples, np.flatnonzero(~self.alone.all(axis=0)))
+        turns = 1 if len(self.kinds) == 1 else _TURNS
+        return _Search(self.samples, np.flatnonzero(~self.alone.all(axis=0)), turns=turns)
 
     def _on_weights(self) -> "_Search":
         kind, columns = np.nonzero(self.alone)
@@ -206,11 +209,13 @@ class _Group:
 class _Search:
     """Radicands of all samples, or of weights, each in one sample, and what is drawn for them."""
 
-    def __init__(self, free: Free, columns: np.ndarray, samples: np.ndarray | None = None) -> None:
+    def __init__(
+        self, free: Free, columns: np.ndarray, samples: np.ndarray | None = None, turns: int = 1
+    ) -> None:
         self.free, self.radicands = free, free.radicands
         self.columns, self.samples = columns, samples
         self.steps = self.radicands.step_of(self.columns)
-        self.influence = self._influence()
+        self.influence = self._influence(turns)
         self.groups = self._grouped()
 
     def values(self, columns: Sequence[int] | np.ndarray | None = None) -> Residues:
@@ -225,17 +230,23 @@ class _Search:
         """Which residues are invertible squares."""
         return square_root(values, self.radicands.field) > 0
 
-    def _influence(self) -> np.ndarray:
-        """Which radicands each atom reaches: in every row another one is drawn again."""
+    def _influence(self, turns: int) -> np.ndarray:
+        """Which radicands each atom reaches: in every row another one is drawn again.
+
+        What is behind a branch, or a row that a token takes, is reached in samples of some kinds
+        only, so there are several turns, in each of which an atom has another row.
+        """
         free, before = self.free, self.values()
         found = np.zeros((free.atoms, len(self.columns)), dtype=bool)
         for first in range(0, free.atoms if len(self.columns) else 0, len(before)):
             atoms = np.arange(first, min(first + len(before), free.atoms))
-            chosen = np.zeros((len(before), free.atoms), dtype=bool)
-            chosen[np.arange(len(atoms)), atoms] = True
-            with free.tried():
-                free.put(free.fresh(chosen))
-                found[atoms] = (self.values() != before)[: len(atoms)]
+            for turn in range(min(turns, len(before))):
+                rows = (np.arange(len(atoms)) + turn * len(before) // turns) % len(before)
+                chosen = np.zeros((len(before), free.atoms), dtype=bool)
+                chosen[rows, atoms] = True
+                with free.tried():
+                    free.put(free.fresh(chosen))
+                    found[atoms] |= (self.values() != before)[rows]
         return found.T
 
     def _grouped(self) -> list[_Group]:
