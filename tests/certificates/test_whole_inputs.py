@@ -61,6 +61,14 @@ def test_ranks_on_whole_numbers_are_those_of_all_inputs(f, weights, sample, rank
     assert np.linalg.matrix_rank(np.concatenate(columns, axis=1)) == rank
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint32, np.int64])
+def test_whole_numbers_keep_the_type_of_their_example(dtype):
+    """JAX makes integers of 32 bits where nobody asks for more; literals beside them have those."""
+    f = lambda w, t: w @ jax.nn.one_hot(t[0] // 2, 2) + w[:, 0] * (t[0] % 2)  # noqa: E731
+    found = nm.certify(nm.network(f, np.zeros((2, 2)), np.array([3], dtype=dtype), name="f"))
+    assert (found.verdict, found.lower) == ("exact", 4)
+
+
 def test_whole_numbers_beside_real_ones_and_formal_functions():
     sample = {"t": np.array(2), "x": np.zeros(())}
     network = nm.network(

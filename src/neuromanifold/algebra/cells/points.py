@@ -74,7 +74,8 @@ class BranchReader:
         self.whole = WholeInputs([s for s, _ in whole], [r for _, r in whole]) if whole else None
 
         def at_one(weights: Any, X: Any, phase: Any, error: Any) -> Any:
-            return function.branches((weights, X), phase, error)
+            typed = jax.tree.map(lambda x, leaf: x.astype(leaf.dtype), X, function.shapes[1])
+            return function.branches((weights, typed), phase, error)
 
         self._read: Callable[..., Any] = jax.jit(jax.vmap(at_one, in_axes=(None, 0, None, None)))
 
