@@ -125,7 +125,13 @@ def test_residues_have_to_fit_what_was_traced():
 
 
 def test_random_constants_are_constants():
-    f = lambda x: x * jax.random.randint(jax.random.key(0), (3,), 1, 1000)  # noqa: E731
-    with jax.enable_x64(True):
-        expected = np.asarray(f(jnp.ones(3)))
-    np.testing.assert_array_equal(over_prime_field(f, np.zeros(3))(FIELD, np.ones(3)), expected)
+    numbers = lambda: jax.random.randint(jax.random.key(0), (3,), 1, 1000, jnp.int32)  # noqa: E731
+    f = over_prime_field(lambda x: x * numbers(), np.zeros(3))
+    np.testing.assert_array_equal(f(FIELD, np.ones(3)), np.asarray(numbers()))
+
+
+def test_random_numbers_that_depend_on_the_precision_are_refused():
+    """Half of the entries are kept; which ones, is another thing in single and double precision."""
+    f = lambda x: jnp.where(jax.random.bernoulli(jax.random.key(0), 0.5, (3,)), x, 0)  # noqa: E731
+    with pytest.raises(NotCoveredError, match="draws random numbers, and the function is read in"):
+        over_prime_field(f, np.zeros(3))

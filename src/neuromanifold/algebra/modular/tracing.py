@@ -221,6 +221,12 @@ def _check(jaxpr: Any) -> None:
     for equation in jaxpr.eqns:
         if equation.primitive.name in _OPAQUE:
             raise NotCoveredError(f"{where_from(equation)} {_OPAQUE[equation.primitive.name]}")
+        if equation.params.get("bit_width") == 64:
+            raise NotCoveredError(
+                f"{where_from(equation)} draws random numbers, and the function is read in double "
+                "precision, in which they are others than in single: draw them outside, or ask for "
+                "their type (dtype=jnp.float32)"
+            )
         for variable in equation.outvars:
             _check_size(variable, equation)
         for inner in jaxprs_in_params(equation.params):
