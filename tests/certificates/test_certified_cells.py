@@ -47,12 +47,20 @@ def test_dependencies_between_pieces_are_seen(f):
 
 def test_the_functional_dimension_of_a_relu_network_depends_on_the_cell():
     # At most parameters − hidden neurons: 13 − 3.
-    found = {seed: certify(NETWORK, seed=seed) for seed in (0, 1)}
-    assert [c.upper for c in found.values()] == [10, 10]
-    assert [c.rank for c in found.values()] == [9, 10]
-    assert [c.verdict for c in found.values()] == ["probable", "exact given symmetries"]
-    assert "piecewise" in str(found[0])
+    found = [certify(NETWORK, seed=seed) for seed in (4, 0)]
+    assert [c.upper for c in found] == [10, 10]
+    assert [c.rank for c in found] == [9, 10]
+    assert [c.verdict for c in found] == ["probable", "exact given symmetries"]
+    assert "the dimension on these cells is 9 (probable" in str(found[0])
+    assert "the dimension is 10 (exact given symmetries" in str(found[1])
     assert Certificate.from_dict(found[1].to_dict()) == found[1]
+
+
+@pytest.mark.parametrize("g", [jax.nn.relu6, lambda z: jnp.clip(z, -3, 2)])
+def test_cells_far_from_the_origin_are_met(g):
+    """On small inputs it is w_0 w_1 x, with one dimension; where g is constant, w_0 is seen."""
+    certificate = certify_function(lambda w, x: w[0] * g(w[1] * x), Z(2), Z(3))
+    assert (certificate.lower, certificate.verdict) == (2, "exact")
 
 
 def test_the_dimension_at_given_weights_is_that_of_their_cell():
@@ -60,7 +68,7 @@ def test_the_dimension_at_given_weights_is_that_of_their_cell():
     assert certify(NETWORK, weights=full).rank == 10
     # A neuron that is off at all inputs of the seed: its four parameters are not seen.
     off = tuple(x.copy() for x in full)
-    off[1][0] = -100.0
+    off[1][0] = -1e4
     assert certify(NETWORK, weights=off).rank == 10 - 4 + 1
 
 

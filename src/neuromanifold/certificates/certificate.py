@@ -139,9 +139,10 @@ class Certificate(Displayed):
                 f"not shown to be independent ({unmet}; {how})."
             )
         if self.verdict == "probable":
+            cells = " on these cells" if self.readings.patterns else ""
             return (
-                f"{self.subject}: the {kind} is {self.rank} ({self.probable}); it is proved to be "
-                f"at least {self.lower} and at most {self.upper} ({how}).{self._read}"
+                f"{self.subject}: the {kind}{cells} is {self.rank} ({self.probable}); it is proved "
+                f"to be at least {self.lower} and at most {self.upper} ({how}).{self._read}"
             )
         if self.verdict == "bounds":
             local = self.weights is not None and self.reading == "residues"

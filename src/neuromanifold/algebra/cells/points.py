@@ -28,6 +28,8 @@ HELD = 1e-3
 ATTEMPTS = 64
 CHUNK = 32
 """Inputs that are evaluated at once."""
+SIZES = (1.0, 8.0, 64.0)
+"""Standard deviations of the entries of inputs, in turn: a cell may lie far from the origin."""
 _STREAM = "neuromanifold normal stream 1"
 
 
@@ -79,19 +81,16 @@ class BranchReader:
 
         self._read: Callable[..., Any] = jax.jit(jax.vmap(at_one, in_axes=(None, 0, None, None)))
 
-    def read(self, weights: Any, seed: int, start: int, count: int, scale: float = 1.0) -> Branches:
+    def read(self, weights: Any, seed: int, start: int, count: int) -> Branches:
         """The branches at inputs number `start` to `start + count` of the seed.
 
         Args:
             weights: real weights, a pytree of float64 arrays.
-            seed: of the inputs, of which the real ones are normal.
+            seed: of the inputs, of which the real ones are normal, of the sizes in turn.
             start: the number of the first input.
             count: how many inputs.
-            scale: the standard deviation of their entries.
         """
-        parts = [
-            self._chunk(weights, seed, first, scale) for first in range(start, start + count, CHUNK)
-        ]
+        parts = [self._chunk(weights, seed, first) for first in range(start, start + count, CHUNK)]
         arrays = [np.concatenate(part)[:count] for part in zip(*parts, strict=True)]
         whole, branches = arrays[: self._whole], arrays[self._whole :]
         return Branches(branches, distinct(branches, count), distinct(whole, count) if whole else 0)
@@ -101,12 +100,12 @@ class BranchReader:
         """How many leaves are whole numbers."""
         return sum(r is not None for r in self._ranges)
 
-    def _chunk(self, weights: Any, seed: int, start: int, scale: float) -> list[np.ndarray]:
+    def _chunk(self, weights: Any, seed: int, start: int) -> list[np.ndarray]:
         """Whole inputs and branches of one chunk; one program serves all, which are as long."""
         found: list[np.ndarray] = []
         missing = np.ones(CHUNK, dtype=bool)
         for attempt in range(ATTEMPTS):
-            inputs = self._inputs(seed, start, attempt, scale)
+            inputs = self._inputs(seed, start, attempt)
             whole = [x for x, r in zip(inputs, self._ranges, strict=True) if r is not None]
             with jax.enable_x64(True):
                 branches, holds = self._decided(
@@ -127,7 +126,7 @@ class BranchReader:
             "decides nothing; leave it out"
         )
 
-    def _inputs(self, seed: int, start: int, attempt: int, scale: float) -> list[np.ndarray]:
+    def _inputs(self, seed: int, start: int, attempt: int) -> list[np.ndarray]:
         numbers = range(start, start + CHUNK)
         drawn = self.whole.drawn(seed, [n + attempt for n in numbers]) if self.whole else []
         whole = iter(drawn)
@@ -137,8 +136,11 @@ class BranchReader:
                 leaves.append(next(whole))
                 continue
             label = f"leaf {k} attempt {attempt}"
-            rows = [normal(seed, f"cell input {n} {label}", shape) for n in numbers]
-            leaves.append(scale * np.stack(rows))
+            rows = [
+                SIZES[n % len(SIZES)] * normal(seed, f"cell input {n} {label}", shape)
+                for n in numbers
+            ]
+            leaves.append(np.stack(rows))
         return leaves
 
     def _decided(self, weights: Any, inputs: Any) -> tuple[list[np.ndarray], np.ndarray]:
