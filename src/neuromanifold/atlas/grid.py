@@ -39,6 +39,8 @@ _READERS = {
     "mask": word_choice,
     "temperature": real_choice,
 }
+NETWORK_NAMES = (*_READERS, "depth", "parameters")
+"""The names that a condition can use about an architecture."""
 _NEEDED = ("widths", "ranks", "tokens")
 _TASK_FIELDS = (
     "readouts",
@@ -192,7 +194,8 @@ class Grid:
             architecture = Architecture(**fields)
         except ArchitectureError:
             return "no network"
-        if self.where is not None and not self.where.holds(architecture_values(architecture)):
+        values = {name: getattr(architecture, name) for name in NETWORK_NAMES}
+        if self.where is not None and not self.where.holds(values):
             return "filtered out"
         if self.max_parameters is not None and architecture.parameters > self.max_parameters:
             return "too many parameters"
@@ -214,12 +217,6 @@ def load_grid(path: str | Path) -> Grid:
         return Grid.from_dict(data, path.stem)
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from None
-
-
-def architecture_values(architecture: Architecture) -> dict[str, Any]:
-    """The names that a condition can use about an architecture, with their values."""
-    values = {field: getattr(architecture, field) for field in _READERS}
-    return {**values, "depth": architecture.depth, "parameters": architecture.parameters}
 
 
 def _size(field: str, depth: int) -> int:
@@ -270,7 +267,7 @@ def _task_fields(tasks: Mapping[str, Any]) -> dict[str, Any]:
         given = tasks["where"]
         if not isinstance(given, str):
             raise ArgumentError(f"where must be a condition as text; got {shortened(given)}")
-        found["where"] = parse_condition(given, (*_READERS, "depth", "parameters"))
+        found["where"] = parse_condition(given, NETWORK_NAMES)
     if "readouts" in tasks:
         given = tasks["readouts"]
         listed = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from neuromanifold.atlas.grid import Grid
 from neuromanifold.atlas.lock import writing
-from neuromanifold.atlas.record import RECORD_VERSION, Record
+from neuromanifold.atlas.record import RECORD_VERSION, VERDICTS, Record
 from neuromanifold.atlas.schema import (
     APPLICATION_ID,
     INSERT_RESULT,
@@ -24,7 +24,6 @@ from neuromanifold.atlas.schema import (
     SCHEMA,
     SCHEMA_VERSION,
     SELECT_RESULTS,
-    VERDICTS,
     DamagedRowError,
     described,
     record_of,

@@ -142,9 +142,8 @@ def show(
 
     Example: neuromanifold atlas show heads --disagreements --where "depth == 1"
     """
-    from neuromanifold.atlas.export import cell, check_columns
     from neuromanifold.atlas.queries import select
-    from neuromanifold.atlas.table import open_atlas
+    from neuromanifold.atlas.table import cell, check_columns, open_atlas
 
     wanted = check_columns((columns or _SHOWN).split(","))
     with open_atlas(file) as store:
@@ -209,10 +208,9 @@ def export(
 
     Example: neuromanifold atlas export heads.sqlite --csv heads.csv --columns network,rank,formula
     """
-    from neuromanifold.atlas.export import check_columns, write_csv, write_parquet
     from neuromanifold.atlas.queries import select
     from neuromanifold.atlas.record import COLUMNS
-    from neuromanifold.atlas.table import open_atlas
+    from neuromanifold.atlas.table import check_columns, open_atlas, write_csv, write_parquet
 
     targets = [(csv, write_csv), (parquet, write_parquet)]
     if csv is None and parquet is None:

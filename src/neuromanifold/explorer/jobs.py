@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
@@ -125,7 +126,7 @@ class Lane:
 
     def _worker(self) -> Connection:
         if self._process is None or not self._process.is_alive:
-            self._process = PipedProcess(_work, self._runner)
+            self._process = PipedProcess(partial(_answer, self._runner))
         return self._process.pipe
 
     def _stop(self) -> None:
@@ -171,21 +172,12 @@ class Jobs:
             lane.close()
 
 
-def _work(connection: Connection, runner: Runner) -> None:
-    """The worker: one task after another, until the other end is closed."""
-    while True:
-        try:
-            task, arguments = connection.recv()
-        except (EOFError, OSError):
-            return
-        connection.send(_answer(runner, task, arguments, connection))
-
-
 def _answer(
-    runner: Runner, task: str, arguments: dict[str, Any], connection: Connection
+    runner: Runner, asked: tuple[str, dict[str, Any]], send: Callable[[Any], None]
 ) -> tuple[str, Any]:
+    """What a worker says to a task and its arguments."""
     try:
-        return "done", runner(task, arguments, lambda text: connection.send(("progress", text)))
+        return "done", runner(*asked, lambda text: send(("progress", text)))
     except NeuromanifoldError as error:
         return "refused", " ".join(str(error).split())
     except MemoryError:
