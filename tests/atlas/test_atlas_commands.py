@@ -14,7 +14,7 @@ from neuromanifold.atlas.grid import load_grid
 from neuromanifold.atlas.queries import select
 from neuromanifold.atlas.record import COLUMNS
 from neuromanifold.atlas.store import open_for_reading, open_for_writing
-from neuromanifold.atlas.tasks import tasks_of
+from neuromanifold.atlas.tasks import survey
 from neuromanifold.cli import main
 
 GRID = """
@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("atlas")
     (folder / "g.toml").write_text(GRID)
     grid = load_grid(folder / "g.toml")
-    records = [run_task(task) for task in tasks_of(grid)]
+    records = [run_task(task) for task in survey(grid)]
     with open_for_writing(folder / "a.sqlite") as store:
         store.begin_sweep(grid, len(records), 0)
         store.add(records, grid, 1.0)

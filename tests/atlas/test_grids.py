@@ -15,7 +15,6 @@ from neuromanifold.atlas.tasks import (
     expected_seconds,
     largest_primes,
     survey,
-    tasks_of,
 )
 from neuromanifold.errors import ArgumentError, FileFormatError
 
@@ -230,10 +229,10 @@ def test_batches_hold_every_task_once_and_tasks_of_similar_cost():
     sweep = grid(
         {"depth": "1..3", "widths": {"each": "1..36"}, "ranks": {"equal": "1..2"}}, sample=300
     )
-    cut = list(batches(tasks_of(sweep)))
+    cut = list(batches(survey(sweep)))
     tasks = [task for batch in cut for task in batch]
     assert len(tasks) == len(set(tasks)) == 300
-    assert set(tasks) == set(tasks_of(sweep))
+    assert set(tasks) == set(survey(sweep))
     assert len(cut) < 100
     everything = [expected_seconds(task.architecture) for task in tasks]
     assert max(everything) > 3 * min(everything)

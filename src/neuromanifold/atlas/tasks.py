@@ -63,26 +63,17 @@ class Survey:
 
     def __iter__(self) -> Iterator[Task]:
         """All tasks, those of one architecture together."""
-        return _tasks(self.grid, self.networks)
+        primes = largest_primes(self.grid.primes)
+        for network in self.networks:
+            for readout in self.grid.readouts:
+                for prime in primes:
+                    for seed in range(self.grid.seeds):
+                        yield Task(network, readout, seed, prime)
 
 
 def tasks_each(grid: Grid) -> int:
     """How many tasks an architecture has."""
     return len(grid.readouts) * grid.seeds * grid.primes
-
-
-def tasks_of(grid: Grid) -> Iterator[Task]:
-    """All tasks of a grid, those of one architecture together."""
-    return _tasks(grid, grid.architectures())
-
-
-def _tasks(grid: Grid, architectures: Iterable[Architecture]) -> Iterator[Task]:
-    primes = largest_primes(grid.primes)
-    for architecture in architectures:
-        for readout in grid.readouts:
-            for prime in primes:
-                for seed in range(grid.seeds):
-                    yield Task(architecture, readout, seed, prime)
 
 
 def survey(grid: Grid) -> Survey:
