@@ -8,7 +8,7 @@ import pytest
 from neuromanifold import cost
 from neuromanifold.architecture import Architecture
 from neuromanifold.cli import main
-from neuromanifold.cli.limits import LimitOptions
+from neuromanifold.cli.run import RunOptions
 from neuromanifold.errors import ArgumentError
 
 SMALL = ["--widths", "4,2,3", "--ranks", "2,2", "--tokens", "3"]
@@ -86,16 +86,16 @@ def test_a_weights_file_too_large_to_hold_is_not_read(capsys, tmp_path):
     [("8GB", 8 * 2**30), ("512m", 2**29), ("1.5 GiB", 1.5 * 2**30), ("1000", 1000), ("2T", 2**41)],
 )
 def test_amounts_of_memory(text, amount):
-    assert LimitOptions(max_memory=text).limits.bytes == amount
+    assert RunOptions(max_memory=text).limits.bytes == amount
 
 
 def test_amounts_of_time_and_what_is_none():
-    assert LimitOptions(max_time="20min").limits.seconds == 1200
-    assert LimitOptions(max_time="90").limits.seconds == 90
-    assert LimitOptions().limits.bytes <= cost.free_memory()
+    assert RunOptions(max_time="20min").limits.seconds == 1200
+    assert RunOptions(max_time="90").limits.seconds == 90
+    assert RunOptions().limits.bytes <= cost.free_memory()
     for wrong in ("much", "-1GB", "1e9", "9" * 400, "1 PB", "nan"):
         with pytest.raises(ArgumentError, match="must be an amount"):
-            _ = LimitOptions(max_memory=wrong).limits
+            _ = RunOptions(max_memory=wrong).limits
 
 
 def test_costs_grow_with_every_size():

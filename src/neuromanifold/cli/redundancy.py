@@ -2,8 +2,9 @@
 
 from dataclasses import asdict
 
-from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions
+from neuromanifold.cli.options import DEFAULT_NETWORK, NetworkOptions
 from neuromanifold.cli.output import columns, print_answer
+from neuromanifold.cli.run import Json
 
 
 def redundancy(network: NetworkOptions = DEFAULT_NETWORK, *, json: Json = False) -> None:
