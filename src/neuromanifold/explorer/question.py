@@ -20,18 +20,21 @@ def readout_of(question: Mapping[str, Any]) -> Readout:
 
 def whole(question: Mapping[str, Any], field: str, default: int, low: int, high: int) -> int:
     """A whole number between two limits."""
-    value = question.get(field, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ArgumentError(f"{field} must be a whole number from {low} to {high}; got {value!r}")
-    return value
+    return _number(question.get(field, default), int, f"{field} must be a whole number", low, high)
 
 
 def real(question: Mapping[str, Any], field: str, default: float, low: float, high: float) -> float:
     """A number between two limits."""
-    value = question.get(field, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ArgumentError(f"{field} must be a number from {low:g} to {high:g}; got {value!r}")
-    return float(value)
+    found = _number(
+        question.get(field, default), int | float, f"{field} must be a number", low, high
+    )
+    return float(found)
+
+
+def _number(value: Any, kind: Any, wanted: str, low: float, high: float) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
+        raise ArgumentError(f"{wanted} from {low:.10g} to {high:.10g}; got {value!r}")
+    return value
 
 
 def word(question: Mapping[str, Any], field: str, known: Sequence[Any], default: Any) -> Any:
