@@ -116,6 +116,11 @@ def test_costs_grow_with_every_size():
             assert model(large).seconds > model(small).seconds
 
 
+def test_no_estimate_says_that_it_takes_no_time():
+    for seconds, said in ((0.0, "0.1 s"), (0.04, "0.1 s"), (2.0, "2.0 s"), (7200, "2.0 h")):
+        assert str(cost.Cost(2**30, seconds)) == f"about 1 GB of memory and {said}"
+
+
 def test_known_symmetries_make_a_rank_cheaper():
     thirty_thousand = cost.sizes_of(Architecture((50,) * 5, (50,) * 4, 3))
     assert thirty_thousand.parameters == 30_000

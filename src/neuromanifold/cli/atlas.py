@@ -254,9 +254,8 @@ def _survey(grid: "Grid", limit: int | None, allowed: RunOptions, workers: int) 
             f"{plan.tasks} tasks are more than the limit of {limit}; "
             "say --yes to run them all, or sample the grid"
         )
-    allowed.limits.check(
-        Cost(plan.cost.bytes * workers, 0),
-        f"the largest network of {grid.name} in {workers} workers",
+    Cost(plan.cost.bytes * workers, 0).check(
+        allowed.limits, f"the largest network of {grid.name} in {workers} workers"
     )
     return plan
 

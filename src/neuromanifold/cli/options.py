@@ -143,7 +143,7 @@ def own_network(function: str) -> "tuple[Network, Any, Sizes]":
 def read_weights(file: Path, run: RunOptions) -> "Weights":
     """The weights in a file, which may be too large to hold."""
     size = file.stat().st_size if file.is_file() else 0
-    run.limits.check(Cost(4 * size, 1e-8 * size), f"reading {file}")
+    Cost(4 * size, 1e-8 * size).check(run.limits, f"reading {file}")
     from neuromanifold.networks.files import load_weights
 
     return load_weights(file)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from neuromanifold.cli.output import print_answer
-from neuromanifold.cost import Cost, Limits, free_memory, memory_text
+from neuromanifold.cost import Cost, free_memory, memory_text
 from neuromanifold.errors import ArgumentError
 from neuromanifold.waiting import progress
 
@@ -34,13 +34,13 @@ class RunOptions:
     json: Json = False
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> Cost:
         """The limits in bytes and seconds."""
         if self.max_memory is None:
             memory = free_memory() / 2
         else:
             memory = _amount("max-memory", self.max_memory, r"([kmgt]?)i?b?", _MEMORY, "8GB")
-        return Limits(memory, _amount("max-time", self.max_time, r"(s|min|h|d|)", _TIME, "2h"))
+        return Cost(memory, _amount("max-time", self.max_time, r"(s|min|h|d|)", _TIME, "2h"))
 
     @contextmanager
     def spend(self, cost: Cost, doing: str) -> Iterator[None]:
@@ -49,7 +49,7 @@ class RunOptions:
         logging.getLogger(__name__).info(
             "%s: %s expected, %s allowed", doing, cost, memory_text(limits.bytes)
         )
-        limits.check(cost, doing)
+        cost.check(limits, doing)
         with progress(doing, cost.seconds):
             yield
 

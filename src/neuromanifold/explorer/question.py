@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neuromanifold.architecture import READOUTS, Architecture, Readout
-from neuromanifold.cost import Cost, Limits, TooLargeError, free_memory
+from neuromanifold.cost import Cost, TooLargeError, free_memory
 from neuromanifold.errors import ArgumentError
 
 
@@ -65,9 +65,8 @@ def texts(question: Mapping[str, Any], field: str, count: int) -> tuple[str, ...
 
 def afford(question: Mapping[str, Any], cost: Cost, doing: str) -> None:
     """Refuse what costs more than the commands allow, or more time than the explorer gives."""
-    limits = Limits(free_memory() / 2, float(question.get("time_limit", 300.0)))
     try:
-        limits.check(cost, doing)
+        cost.check(Cost(free_memory() / 2, float(question.get("time_limit", 300.0))), doing)
     except TooLargeError:
         raise ArgumentError(
             f"{doing} would take {cost}, more than is started from this page: give smaller sizes, "
