@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from commands import run
 from neuromanifold.atlas.computation import run_task
 from neuromanifold.atlas.grid import load_grid
 from neuromanifold.atlas.queries import select
 from neuromanifold.atlas.record import COLUMNS
 from neuromanifold.atlas.store import open_for_reading, open_for_writing
 from neuromanifold.atlas.tasks import survey
-from neuromanifold.cli import main
 
 GRID = """
 [architecture]
@@ -38,12 +38,6 @@ def folder(tmp_path_factory):
         store.begin_sweep(grid, len(records), 0)
         store.add(records, grid, 1.0)
     return folder
-
-
-def run(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def answer(capsys, *arguments):

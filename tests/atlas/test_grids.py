@@ -12,10 +12,10 @@ from neuromanifold.atlas.sweep import run_sweep
 from neuromanifold.atlas.tasks import (
     batches,
     count_text,
-    expected_seconds,
     largest_primes,
     survey,
 )
+from neuromanifold.cost import certifying, sizes_of
 from neuromanifold.errors import ArgumentError, FileFormatError
 
 SHIPPED = list(shipped("grids"))
@@ -234,10 +234,10 @@ def test_batches_hold_every_task_once_and_tasks_of_similar_cost():
     assert len(tasks) == len(set(tasks)) == 300
     assert set(tasks) == set(survey(sweep))
     assert len(cut) < 100
-    everything = [expected_seconds(task.architecture) for task in tasks]
+    everything = [certifying(sizes_of(task.architecture)).seconds for task in tasks]
     assert max(everything) > 3 * min(everything)
     for batch in cut:
-        costs = [expected_seconds(task.architecture) for task in batch]
+        costs = [certifying(sizes_of(task.architecture)).seconds for task in batch]
         assert max(costs) <= 2 * min(costs)
 
 

@@ -5,19 +5,13 @@ import time
 
 import pytest
 
+from commands import run
 from neuromanifold import cost
 from neuromanifold.architecture import Architecture
-from neuromanifold.cli import main
 from neuromanifold.cli.run import RunOptions
 from neuromanifold.errors import ArgumentError
 
 SMALL = ["--widths", "4,2,3", "--ranks", "2,2", "--tokens", "3"]
-
-
-def run(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def sizes(widths, ranks, tokens, *more):

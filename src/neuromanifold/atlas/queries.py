@@ -9,10 +9,11 @@ from neuromanifold.atlas.expression import parse_condition
 from neuromanifold.atlas.record import COLUMNS, Record
 from neuromanifold.atlas.store import Store, Sweep
 from neuromanifold.atlas.table import Table, cell
+from neuromanifold.display import Recorded
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class Status(Recorded):
     """What a store holds.
 
     Attributes:

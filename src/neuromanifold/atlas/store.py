@@ -31,6 +31,7 @@ from neuromanifold.atlas.schema import (
     tables,
 )
 from neuromanifold.atlas.tasks import Task
+from neuromanifold.display import Recorded
 from neuromanifold.errors import FileFormatError, NeuromanifoldError
 
 _LOOKUP = 400
@@ -38,7 +39,7 @@ _LOOKUP = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Recorded):
     """How far a sweep in a store has come.
 
     Attributes:
@@ -55,6 +56,7 @@ class Sweep:
     done: int
     computed: int
     busy_seconds: float
+    _json = "name tasks done computed busy_seconds left speed"
 
     @property
     def left(self) -> int:

@@ -97,11 +97,6 @@ def survey(grid: Grid) -> Survey:
     return Survey(grid, tuple(architectures), dict(dropped), tasks_each(grid) * cost)
 
 
-def expected_seconds(architecture: Architecture) -> float:
-    """Roughly how long one certificate takes on one core."""
-    return certifying(sizes_of(architecture)).seconds
-
-
 def count_text(count: int) -> str:
     """A count as it can be read: digits, or the power of ten below it."""
     if count < 10**12:
@@ -117,8 +112,7 @@ def batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     """
     open_batches: dict[int, list[Task]] = {}
     for task in tasks:
-        seconds = expected_seconds(task.architecture)
-        cost = math.ceil(math.log2(seconds))
+        cost = math.ceil(math.log2(certifying(sizes_of(task.architecture)).seconds))
         batch = open_batches.setdefault(cost, [])
         batch.append(task)
         if len(batch) * 2.0**cost >= BATCH_SECONDS or len(batch) >= BATCH_TASKS:

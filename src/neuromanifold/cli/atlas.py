@@ -107,7 +107,6 @@ def status(file: Atlas, *, json: Json = False) -> None:
 
     with open_atlas(file) as store:
         found = status_of(store)
-    sweeps = [{**asdict(s), "left": s.left, "speed": s.speed} for s in found.sweeps]
     rows = [("sweep", "tasks", "done", "left", "tasks/s")]
     rows += [
         (s.name, str(s.tasks), str(s.done), str(s.left), f"{s.speed:.2f}" if s.speed else "-")
@@ -115,7 +114,7 @@ def status(file: Atlas, *, json: Json = False) -> None:
     ]
     print_answer(
         json,
-        {**asdict(found), "sweeps": sweeps},
+        found.to_dict(),
         f"{file}: {found.done} done, {found.exact} of them exact; {found.failed} failed; "
         f"{found.left} left",
         *(aligned(rows) if found.sweeps else ()),

@@ -111,15 +111,11 @@ class Lane:
                 if job.seconds > self._time_limit:
                     job.end("cancelled", f"stopped after {self._time_limit:g} s, the time limit")
                 elif connection.poll(_POLL):
-                    kind, content = connection.recv()
-                    if kind == "progress":
-                        job.message = content
-                    elif kind == "done":
-                        job.end("done", "done", content)
+                    said = connection.recv()
+                    if isinstance(said, tuple):
+                        job.end(*said)
                         return
-                    else:
-                        job.end(kind, content)
-                        return
+                    job.message = said
         except (EOFError, OSError):
             job.end("failed", "the worker ended, perhaps for want of memory; ask for less")
         self._stop()  # cancelled, too long, or dead
@@ -173,15 +169,15 @@ class Jobs:
 
 
 def _answer(
-    runner: Runner, asked: tuple[str, dict[str, Any]], send: Callable[[Any], None]
-) -> tuple[str, Any]:
-    """What a worker says to a task and its arguments."""
+    runner: Runner, asked: tuple[str, dict[str, Any]], report: Report
+) -> tuple[State, str, Any]:
+    """How a task with its arguments ends in a worker, and why, and with which result."""
     try:
-        return "done", runner(*asked, lambda text: send(("progress", text)))
+        return "done", "done", runner(*asked, report)
     except NeuromanifoldError as error:
-        return "refused", " ".join(str(error).split())
+        return "refused", " ".join(str(error).split()), None
     except MemoryError:
-        return "refused", "there is not enough memory for this; ask for something smaller"
+        return "refused", "there is not enough memory for this; ask for something smaller", None
     except Exception as error:  # the page gets a sentence, the terminal the whole story
         traceback.print_exc()
-        return "failed", f"this is an error of the program, please report it: {error!r}"
+        return "failed", f"this is an error of the program, please report it: {error!r}", None

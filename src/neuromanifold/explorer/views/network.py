@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
 
     architecture, readout = question.architecture_of(asked), question.readout_of(asked)
     formula, found = dimension_formula(architecture, readout), redundancy(architecture)
-    shares = [asdict(share) for share in found.shares]
+    shares = found.to_dict()["shares"]
     if readout != "logits" and formula.dimension is not None and found.formula.dimension:
         lost = found.formula.dimension - formula.dimension
         shares.append(
