@@ -1,5 +1,5 @@
 // Checkpoint: a real model, what its function does not see, and every head; two side by side.
-import { choice, compact, field, h, notice, s } from "./dom.js";
+import { choice, compact, field, h, notice, s, scroll } from "./dom.js";
 import { codeBox, dropZone, sessionFiles, table, work } from "./parts.js";
 
 const SHOWN = {
@@ -68,7 +68,7 @@ function showComparison(found) {
 // Layers × heads, one cell for each.
 function headTable(caption, layers, cell) {
   const heads = Math.max(...layers.map(([, here]) => here.length));
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, h("table", { class: "heat" }, h("caption", { class: "hint" }, caption),
+  return scroll(caption, h("table", { class: "heat" }, h("caption", { class: "hint" }, caption),
     h("thead", {}, h("tr", {}, h("td", {}), Array.from({ length: heads }, (_, k) => h("th", { scope: "col" }, k)))),
     h("tbody", {}, layers.map(([layer, here]) => h("tr", {}, h("th", { scope: "row" }, layer), here.map((one, k) => h("td", {}, cell(one, layer, k))))))));
 }
