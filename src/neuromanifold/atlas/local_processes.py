@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 
 from neuromanifold.atlas.computation import run_batch
-from neuromanifold.atlas.execution import Finished
 from neuromanifold.atlas.record import RECORD_VERSION
+from neuromanifold.atlas.sweep import Finished
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import NeuromanifoldError
 from neuromanifold.processes import PipedProcess
