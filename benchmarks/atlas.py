@@ -19,7 +19,7 @@ from neuromanifold.atlas.queries import status
 from neuromanifold.atlas.record import Record
 from neuromanifold.atlas.store import open_for_reading, open_for_writing
 from neuromanifold.atlas.sweep import run_sweep
-from neuromanifold.atlas.tasks import Task, batches, survey, tasks_of
+from neuromanifold.atlas.tasks import Task, batches, survey
 
 PROCESSES = 2
 
@@ -41,7 +41,7 @@ def _by_hand(tasks: list[Task], ready: multiprocessing.Barrier) -> None:
 def throughput() -> None:
     """The same tasks by the atlas, store and all, and by two processes without it."""
     grid = sample(400)
-    tasks = list(tasks_of(grid))
+    tasks = list(survey(grid))
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(PROCESSES + 1)
     processes = [
@@ -75,7 +75,7 @@ def filled(path: Path, grid: Grid, chunk: int = 5000) -> int:
     with open_for_writing(path) as store:
         store.begin_sweep(grid, survey(grid).tasks, 0)
         records: list[Record] = []
-        for task in tasks_of(grid):
+        for task in survey(grid):
             records.append(Record(task, 1, 1, "symmetries", True, "exact", 1, "theorem", "eq-7"))
             if len(records) == chunk:
                 store.add(records, grid, 1.0)
@@ -104,7 +104,7 @@ def memory() -> None:
     for seeds in (10, 100):
         grid = sample(1000, seeds=seeds)
         tracemalloc.start()
-        for _ in batches(tasks_of(grid)):
+        for _ in batches(survey(grid)):
             pass
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

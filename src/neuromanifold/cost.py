@@ -27,7 +27,7 @@ class TooLargeError(ArgumentError):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Memory and time.
+    """Memory and time that something takes, or that are allowed.
 
     Attributes:
         bytes: the most that is held at a time.
@@ -46,7 +46,20 @@ class Cost:
         return Cost(self.bytes, times * self.seconds)
 
     def __str__(self) -> str:
-        return f"about {memory_text(self.bytes)} of memory and {duration_text(self.seconds)}"
+        seconds = max(self.seconds, 0.1)  # an estimate is never that nothing is to be done
+        return f"about {memory_text(self.bytes)} of memory and {duration_text(seconds)}"
+
+    def check(self, allowed: "Cost", doing: str) -> None:
+        """Refuse what costs more, with the estimate and the option that lifts the limit."""
+        if self.bytes > allowed.bytes:
+            most, remedy = memory_text(allowed.bytes), "a higher --max-memory"
+        elif self.seconds > allowed.seconds:
+            most, remedy = duration_text(allowed.seconds), "a longer --max-time"
+        else:
+            return
+        raise TooLargeError(
+            f"{doing} would take {self}, and {most} are allowed: give smaller sizes, or {remedy}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,32 +233,6 @@ def factoring(stored: int) -> Cost:
 
 def _cost(numbers: float, seconds: float) -> Cost:
     return Cost(_PROGRAM + _FLOAT * numbers, seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a computation may cost.
-
-    Attributes:
-        bytes: the most memory.
-        seconds: the longest time.
-    """
-
-    bytes: float
-    seconds: float
-
-    def check(self, cost: Cost, doing: str) -> None:
-        """Refuse what costs more, with the estimate and the option that lifts the limit."""
-        if cost.bytes > self.bytes:
-            raise TooLargeError(
-                f"{doing} would take {cost}, and {memory_text(self.bytes)} are allowed: "
-                "give smaller sizes, or a higher --max-memory"
-            )
-        if cost.seconds > self.seconds:
-            raise TooLargeError(
-                f"{doing} would take {cost}, and {duration_text(self.seconds)} are allowed: "
-                "give smaller sizes, or a longer --max-time"
-            )
 
 
 def free_memory() -> int:

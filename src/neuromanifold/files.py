@@ -51,8 +51,13 @@ def write_whole(path: str | Path, write: Callable[[Path], T], *, force: bool = F
     return result
 
 
-def check_writable(path: str | Path, *, force: bool = False) -> None:
-    """Raise when `write_file` would refuse: worth asking before a long computation."""
+def check_writable(path: str | Path | None, *, force: bool = False) -> None:
+    """Raise when `write_file` would refuse: worth asking before a long computation.
+
+    Where nothing is to be written, the path is None.
+    """
+    if path is None:
+        return
     path = Path(path)
     if path.exists() and not force:
         raise FileFormatError(f"{path} exists; give another name, or --force to replace it")

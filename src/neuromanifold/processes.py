@@ -6,29 +6,31 @@ can send anything through it, so no other user of the machine can have code run 
 
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import Connection
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 
 class PipedProcess:
-    """A new process that runs `serve(pipe, *arguments)`, and this side of the pipe.
+    """A new process that answers what comes through a pipe, and this side of the pipe.
 
-    It never sees Ctrl-C: the one that started it does, and ends it.
+    What is sent is given to `answer` with a function that sends something before the answer. The
+    process never sees Ctrl-C: the one that started it does, and ends it. It dies with that one.
     """
 
     def __init__(
         self,
-        serve: Callable[..., None],
-        *arguments: Any,
+        answer: Callable[[Any, Callable[[Any], None]], Any],
         environment: Mapping[str, str] | None = None,
     ) -> None:
         context = get_context("spawn")
         self.pipe: Connection
         self.pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, *arguments), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, answer), daemon=True)
         with _environment(environment or {}), _without_interrupts():
             self._process.start()
         theirs.close()
@@ -46,6 +48,22 @@ class PipedProcess:
             self.pipe.close()
 
 
+def _serve(pipe: Connection, answer: Callable[[Any, Callable[[Any], None]], Any]) -> None:
+    """The life of a process: questions in, answers out, until the pipe closes."""
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    sys.stdout = sys.stderr  # what is printed on the way is no part of an answer
+    with suppress(EOFError, OSError):
+        while True:
+            pipe.send(answer(pipe.recv(), pipe.send))
+
+
+def _die_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
     """What is blocked stays blocked in a process that is started, from its first instruction on."""
@@ -59,13 +77,13 @@ def _without_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in changes}
+    before = dict(os.environ)
     os.environ.update(changes)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
+        for name in changes:
+            if name in before:
+                os.environ[name] = before[name]
             else:
-                os.environ[name] = value
+                os.environ.pop(name, None)

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from commands import run
 from neuromanifold.atlas.computation import run_task
 from neuromanifold.atlas.grid import load_grid
 from neuromanifold.atlas.queries import select
 from neuromanifold.atlas.record import COLUMNS
 from neuromanifold.atlas.store import open_for_reading, open_for_writing
-from neuromanifold.atlas.tasks import tasks_of
-from neuromanifold.cli import main
+from neuromanifold.atlas.tasks import survey
 
 GRID = """
 [architecture]
@@ -33,17 +33,11 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("atlas")
     (folder / "g.toml").write_text(GRID)
     grid = load_grid(folder / "g.toml")
-    records = [run_task(task) for task in tasks_of(grid)]
+    records = [run_task(task) for task in survey(grid)]
     with open_for_writing(folder / "a.sqlite") as store:
         store.begin_sweep(grid, len(records), 0)
         store.add(records, grid, 1.0)
     return folder
-
-
-def run(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def answer(capsys, *arguments):
@@ -120,7 +114,7 @@ def test_a_table_of_some_columns_and_rows(folder, capsys, tmp_path):
 
 
 def test_parquet_without_its_extra_is_a_sentence(folder, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("neuromanifold.atlas.export.find_spec", lambda _: None)
+    monkeypatch.setattr("neuromanifold.atlas.table.find_spec", lambda _: None)
     path = tmp_path / "a.parquet"
     code, _, err = run(capsys, "atlas", "export", folder / "a.sqlite", "--parquet", path)
     assert code == 2

@@ -7,9 +7,9 @@ import pytest
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.computation import run_batch, run_task
-from neuromanifold.atlas.execution import Finished, execute
 from neuromanifold.atlas.local_processes import local_processes
 from neuromanifold.atlas.record import RECORD_VERSION
+from neuromanifold.atlas.sweep import Finished, execute
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import NeuromanifoldError
 

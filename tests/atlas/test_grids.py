@@ -12,11 +12,10 @@ from neuromanifold.atlas.sweep import run_sweep
 from neuromanifold.atlas.tasks import (
     batches,
     count_text,
-    expected_seconds,
     largest_primes,
     survey,
-    tasks_of,
 )
+from neuromanifold.cost import certifying, sizes_of
 from neuromanifold.errors import ArgumentError, FileFormatError
 
 SHIPPED = list(shipped("grids"))
@@ -230,15 +229,15 @@ def test_batches_hold_every_task_once_and_tasks_of_similar_cost():
     sweep = grid(
         {"depth": "1..3", "widths": {"each": "1..36"}, "ranks": {"equal": "1..2"}}, sample=300
     )
-    cut = list(batches(tasks_of(sweep)))
+    cut = list(batches(survey(sweep)))
     tasks = [task for batch in cut for task in batch]
     assert len(tasks) == len(set(tasks)) == 300
-    assert set(tasks) == set(tasks_of(sweep))
+    assert set(tasks) == set(survey(sweep))
     assert len(cut) < 100
-    everything = [expected_seconds(task.architecture) for task in tasks]
+    everything = [certifying(sizes_of(task.architecture)).seconds for task in tasks]
     assert max(everything) > 3 * min(everything)
     for batch in cut:
-        costs = [expected_seconds(task.architecture) for task in batch]
+        costs = [certifying(sizes_of(task.architecture)).seconds for task in batch]
         assert max(costs) <= 2 * min(costs)
 
 

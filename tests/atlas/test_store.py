@@ -15,7 +15,7 @@ from neuromanifold.atlas.queries import select, status
 from neuromanifold.atlas.record import Record, failed
 from neuromanifold.atlas.schema import SCHEMA_VERSION
 from neuromanifold.atlas.store import open_for_reading, open_for_writing
-from neuromanifold.atlas.tasks import Task, tasks_of
+from neuromanifold.atlas.tasks import Task, survey
 from neuromanifold.errors import FileFormatError, NeuromanifoldError
 
 GRID = Grid.from_dict(
@@ -24,7 +24,7 @@ GRID = Grid.from_dict(
         "tasks": {"seeds": 3, "readouts": ["logits", "decisions"]},
     }
 )
-TASKS = tuple(tasks_of(GRID))
+TASKS = tuple(survey(GRID))
 
 
 def record(task, **fields):

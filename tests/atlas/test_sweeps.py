@@ -17,7 +17,7 @@ from neuromanifold.atlas.computation import run_task
 from neuromanifold.atlas.grid import load_grid
 from neuromanifold.atlas.queries import status
 from neuromanifold.atlas.store import open_for_reading
-from neuromanifold.atlas.tasks import tasks_of
+from neuromanifold.atlas.tasks import survey
 
 GRID = """
 [architecture]
@@ -57,7 +57,7 @@ def rows_of(path):
 
 def rows_expected(grid):
     """What a run comes to that knows neither Dask nor SQLite."""
-    return sorted(row(run_task(task)) for task in tasks_of(load_grid(grid)))
+    return sorted(row(run_task(task)) for task in survey(load_grid(grid)))
 
 
 def done(path):

@@ -9,11 +9,10 @@ import pytest
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.computation import run_task
-from neuromanifold.atlas.export import cell, write_csv
 from neuromanifold.atlas.grid import load_grid
 from neuromanifold.atlas.queries import status
 from neuromanifold.atlas.shipped import named_file, shipped
-from neuromanifold.atlas.table import Table, open_atlas
+from neuromanifold.atlas.table import Table, cell, open_atlas, write_csv
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import FileFormatError
 from neuromanifold.formula.formula import dimension_formula

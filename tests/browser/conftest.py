@@ -12,6 +12,7 @@ from playwright.sync_api import expect, sync_playwright
 
 import neuromanifold as nm
 from checkpoints.models import make_model
+from commands import MAIN
 
 TOKEN = "tokenofthebrowsertests"
 FLAGS = (
@@ -20,7 +21,6 @@ FLAGS = (
     *("--use-angle=swiftshader", "--enable-unsafe-swiftshader"),  # WebGL without a graphics card
 )
 expect.set_options(timeout=60_000)  # a worker loads JAX first, and the machine may be busy
-MAIN = "import sys; from neuromanifold.cli import main; sys.exit(main())"
 
 
 def pytest_addoption(parser):

@@ -6,18 +6,12 @@ import sys
 
 import pytest
 
-from neuromanifold.cli import main
+from commands import run
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.files import load_weights
 from neuromanifold.networks.weights import random_weights
 
 NETWORK = ["--widths", "4,2,3", "--ranks", "2,2", "--tokens", "3"]
-
-
-def run(capsys, *arguments):
-    code = main(arguments)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def options(architecture):

@@ -9,16 +9,9 @@ import time
 
 import pytest
 
-from neuromanifold.cli import main
+from commands import MAIN, run, start
 
-MAIN = "import sys; from neuromanifold.cli import main; sys.exit(main())"
 NETWORK = ["--widths", "4,2,3", "--ranks", "2,2", "--tokens", "3"]
-
-
-def run(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def broken(error):
@@ -63,13 +56,7 @@ def test_a_reader_who_leaves_is_no_error():
 
 def interrupted(arguments, after, presses=1):
     """The end of a command whose whole group of processes gets Ctrl-C `after` seconds."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = start(*arguments)
     time.sleep(after)
     for _ in range(presses):
         os.killpg(process.pid, signal.SIGINT)

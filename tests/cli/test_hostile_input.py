@@ -13,7 +13,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.atlas.computation import run_task
 from neuromanifold.atlas.grid import Grid
 from neuromanifold.atlas.store import open_for_writing
-from neuromanifold.atlas.tasks import tasks_of
+from neuromanifold.atlas.tasks import survey
 from neuromanifold.certificates.certificate import _checksum
 from neuromanifold.certificates.exact import certify
 from neuromanifold.networks.files import save_weights
@@ -166,7 +166,7 @@ def store_cases(count, folder):
             "architecture": {"widths": {"each": "1..2"}, "ranks": [1], "tokens": 2},
         }
     )
-    tasks = list(tasks_of(grid))
+    tasks = list(survey(grid))
     with open_for_writing(folder / "true") as store:
         store.begin_sweep(grid, len(tasks), 0)
         store.add([run_task(task) for task in tasks], grid, 1.0)

@@ -5,19 +5,13 @@ import time
 
 import pytest
 
+from commands import run
 from neuromanifold import cost
 from neuromanifold.architecture import Architecture
-from neuromanifold.cli import main
-from neuromanifold.cli.limits import LimitOptions
+from neuromanifold.cli.run import RunOptions
 from neuromanifold.errors import ArgumentError
 
 SMALL = ["--widths", "4,2,3", "--ranks", "2,2", "--tokens", "3"]
-
-
-def run(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def sizes(widths, ranks, tokens, *more):
@@ -86,16 +80,16 @@ def test_a_weights_file_too_large_to_hold_is_not_read(capsys, tmp_path):
     [("8GB", 8 * 2**30), ("512m", 2**29), ("1.5 GiB", 1.5 * 2**30), ("1000", 1000), ("2T", 2**41)],
 )
 def test_amounts_of_memory(text, amount):
-    assert LimitOptions(max_memory=text).limits.bytes == amount
+    assert RunOptions(max_memory=text).limits.bytes == amount
 
 
 def test_amounts_of_time_and_what_is_none():
-    assert LimitOptions(max_time="20min").limits.seconds == 1200
-    assert LimitOptions(max_time="90").limits.seconds == 90
-    assert LimitOptions().limits.bytes <= cost.free_memory()
+    assert RunOptions(max_time="20min").limits.seconds == 1200
+    assert RunOptions(max_time="90").limits.seconds == 90
+    assert RunOptions().limits.bytes <= cost.free_memory()
     for wrong in ("much", "-1GB", "1e9", "9" * 400, "1 PB", "nan"):
         with pytest.raises(ArgumentError, match="must be an amount"):
-            _ = LimitOptions(max_memory=wrong).limits
+            _ = RunOptions(max_memory=wrong).limits
 
 
 def test_costs_grow_with_every_size():
@@ -114,6 +108,11 @@ def test_costs_grow_with_every_size():
             large = cost.sizes_of(Architecture(**{**base, **change}))
             assert model(large).bytes > model(small).bytes
             assert model(large).seconds > model(small).seconds
+
+
+def test_no_estimate_says_that_it_takes_no_time():
+    for seconds, said in ((0.0, "0.1 s"), (0.04, "0.1 s"), (2.0, "2.0 s"), (7200, "2.0 h")):
+        assert str(cost.Cost(2**30, seconds)) == f"about 1 GB of memory and {said}"
 
 
 def test_known_symmetries_make_a_rank_cheaper():

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from reprlib import repr as shortened
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from neuromanifold.architecture import LARGEST_SIZE, Attention, Mask, Skip
 from neuromanifold.errors import ArgumentError
@@ -23,66 +23,37 @@ _ALTERNATIVES = 1000
 """The most alternatives of a field: each is compared with those before it."""
 
 _WORDS = {"attention": Attention, "skip": Skip, "mask": Mask}
+_LISTS = ("widths", "ranks", "value_ranks")
+"""The fields with one size a layer."""
+Layers = Literal["written", "equal", "each"]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """The values of a field that is one number or word."""
+class Alternative:
+    """Values of a field.
+
+    Attributes:
+        values: the numbers or words; or lists, or sizes of which lists are made.
+        layers: of a field with one size a layer, whether its lists are `written` out (None stands
+            for no list), have an `equal` size in all layers, or `each` on its own.
+    """
 
     values: Sequence[Any]
+    layers: Layers | None = None
 
     def count(self, size: int) -> int:
-        """How many values there are."""
+        """How many values there are, for lists of this size."""
+        if self.layers == "each":
+            return len(self.values) ** size
+        if self.layers == "written":
+            return sum(sizes is None or len(sizes) == size for sizes in self.values)
         return len(self.values)
 
     def pick(self, index: int, size: int) -> Any:
-        """The value with this number."""
-        return self.values[index]
-
-    def contains(self, value: Any) -> bool:
-        """Whether this is one of the values."""
-        return value in self.values
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One list of sizes that is written out, or None, which stands for no list."""
-
-    sizes: tuple[int, ...] | None
-
-    def count(self, size: int) -> int:
-        """One, if the list is of this size."""
-        return int(self.sizes is None or len(self.sizes) == size)
-
-    def pick(self, index: int, size: int) -> tuple[int, ...] | None:
-        """The list."""
-        return self.sizes
-
-    def contains(self, value: Any) -> bool:
-        """Whether this is the list."""
-        return value == self.sizes
-
-
-@dataclass(frozen=True, slots=True)
-class PerLayer:
-    """One size a layer: the same one in all layers, or each on its own.
-
-    Attributes:
-        values: the sizes.
-        equal: whether all layers have the same size.
-    """
-
-    values: Sequence[int]
-    equal: bool
-
-    def count(self, size: int) -> int:
-        """How many lists of this size there are."""
-        return len(self.values) if self.equal else len(self.values) ** size
-
-    def pick(self, index: int, size: int) -> tuple[int, ...]:
-        """The list with this number: its digits to the base of the number of values."""
-        if self.equal:
-            return (self.values[index],) * size
+        """The value with this number; of lists of each size, its digits to their base."""
+        if self.layers != "each":
+            value = self.values[index]
+            return (value,) * size if self.layers == "equal" else value
         digits = []
         for _ in range(size):
             index, digit = divmod(index, len(self.values))
@@ -90,8 +61,10 @@ class PerLayer:
         return tuple(reversed(digits))
 
     def contains(self, value: Any) -> bool:
-        """Whether this is one of the lists."""
-        if not isinstance(value, tuple) or (self.equal and len(set(value)) > 1):
+        """Whether this is one of the values."""
+        if self.layers in (None, "written"):
+            return value in self.values
+        if not isinstance(value, tuple) or (self.layers == "equal" and len(set(value)) > 1):
             return False
         return all(size in self.values for size in value)
 
@@ -100,7 +73,7 @@ class PerLayer:
 class Choice:
     """Several alternatives, one after the other."""
 
-    alternatives: tuple[Listed | Written | PerLayer, ...]
+    alternatives: tuple[Alternative, ...]
 
     def count(self, size: int) -> int:
         """How many values there are for a list of this size."""
@@ -122,11 +95,8 @@ class Choice:
     @property
     def list_sizes(self) -> set[int]:
         """The sizes of the lists that are written out."""
-        return {
-            len(alternative.sizes)
-            for alternative in self.alternatives
-            if isinstance(alternative, Written) and alternative.sizes is not None
-        }
+        written = [one.values for one in self.alternatives if one.layers == "written"]
+        return {len(sizes) for values in written for sizes in values if sizes is not None}
 
 
 def numbers(field: str, value: object) -> Sequence[int]:
@@ -139,7 +109,7 @@ def numbers(field: str, value: object) -> Sequence[int]:
 
 def _values(field: str, value: object, fits: Callable[[Any], bool], wanted: str) -> tuple[Any, ...]:
     """The different entries of a list, or the one value, if all of them fit."""
-    found = _items(value)
+    found = entries(value)
     if not found:
         raise ArgumentError(f"{field} = {shortened(value)} is empty; give it at least one value")
     for one in found:
@@ -166,33 +136,29 @@ def _range(field: str, text: str) -> range:
     return found
 
 
-def scalar_choice(field: str, value: object) -> Choice:
-    """The choice of a field that is one whole number."""
-    return Choice((Listed(numbers(field, value)),))
+def choice_of(field: str, value: object) -> Choice:
+    """What a field of an architecture ranges over."""
+    if field in _LISTS:
+        return _layer_choice(field, value)
+    if field in _WORDS:
+        known = get_args(_WORDS[field])
+        found = _values(field, value, lambda word: word in known, f"some of {', '.join(known)}")
+    elif field == "temperature":
+        wanted = "a number or a list of them"
+        found = _values(field, value, lambda number: type(number) in (int, float), wanted)
+    else:
+        found = numbers(field, value)
+    return Choice((Alternative(found),))
 
 
-def word_choice(field: str, value: object) -> Choice:
-    """The choice of a field that is one of a few words."""
-    known = get_args(_WORDS[field])
-    wanted = f"some of {', '.join(known)}"
-    return Choice((Listed(_values(field, value, lambda word: word in known, wanted)),))
-
-
-def real_choice(field: str, value: object) -> Choice:
-    """The choice of a field that is a number, not necessarily whole."""
-    wanted = "a number or a list of them"
-    found = _values(field, value, lambda number: type(number) in (int, float), wanted)
-    return Choice((Listed(found),))
-
-
-def layer_choice(field: str, value: object) -> Choice:
+def _layer_choice(field: str, value: object) -> Choice:
     """The choice of a field with one size a layer.
 
     A flat list is one list of sizes. Otherwise each alternative is a list of sizes, the word
     "none" for no list, or a table: `{each = "1..3"}` for all combinations, `{equal = "1..3"}` for
     the same size in all layers.
     """
-    items = _items(value)
+    items = entries(value)
     flat = bool(items) and all(isinstance(item, int) for item in items)
     alternatives = [value] if flat else items
     if not alternatives:
@@ -205,19 +171,19 @@ def layer_choice(field: str, value: object) -> Choice:
     return Choice(tuple(_layer_alternative(field, alternative) for alternative in alternatives))
 
 
-def _layer_alternative(field: str, value: object) -> Written | PerLayer:
+def _layer_alternative(field: str, value: object) -> Alternative:
     if value == "none" and field == "value_ranks":
-        return Written(None)
+        return Alternative((None,), "written")
     if isinstance(value, Sequence) and not isinstance(value, str):
         parts = [numbers(field, item) for item in value]
         if sum(map(len, parts)) > LARGEST_DEPTH + 1:
             raise ArgumentError(
                 f"a list of {field} has more than {LARGEST_DEPTH + 1} sizes; give a shorter one"
             )
-        return Written(tuple(size for part in parts for size in part))
+        return Alternative((tuple(size for part in parts for size in part),), "written")
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("each", "equal"):
-        ((kind, values),) = value.items()
-        return PerLayer(numbers(f"{field}.{kind}", values), kind == "equal")
+        ((kind, sizes),) = value.items()
+        return Alternative(numbers(f"{field}.{kind}", sizes), kind)
     raise ArgumentError(
         f"{field} has one size a layer: give a list like [3, 3, 3], a list of such lists, "
         f"{{ each = '1..3' }} for all combinations or {{ equal = '1..3' }} for the same size in "
@@ -225,7 +191,7 @@ def _layer_alternative(field: str, value: object) -> Written | PerLayer:
     )
 
 
-def _items(value: object) -> Sequence[Any]:
+def entries(value: object) -> Sequence[Any]:
     """The entries of a list, or the one value itself."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return value

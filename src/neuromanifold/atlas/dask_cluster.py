@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from neuromanifold.atlas.computation import run_batch
-from neuromanifold.atlas.execution import Finished
 from neuromanifold.atlas.record import RECORD_VERSION, Record
+from neuromanifold.atlas.sweep import Finished
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import ArgumentError, NeuromanifoldError
 

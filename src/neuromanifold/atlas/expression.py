@@ -20,13 +20,7 @@ _LONGEST = 1000
 _DEEPEST = 50
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "all": all,
-    "any": any,
-    "len": len,
-    "max": max,
-    "min": min,
-    "set": set,
-    "sum": sum,
+    function.__name__: function for function in (all, any, len, max, min, set, sum)
 }
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {

@@ -4,9 +4,9 @@ import hashlib
 import json
 import tomllib
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from itertools import accumulate, count
 from math import prod
 from pathlib import Path
@@ -18,37 +18,18 @@ from neuromanifold.atlas.choices import (
     LARGEST_DEPTH,
     REPEATED,
     Choice,
-    layer_choice,
+    choice_of,
+    entries,
     numbers,
-    real_choice,
-    scalar_choice,
-    word_choice,
 )
 from neuromanifold.atlas.expression import Condition, parse_condition
 from neuromanifold.atlas.shipped import named_file, no_file
 from neuromanifold.errors import ArchitectureError, ArgumentError, FileFormatError
 
-_READERS = {
-    "widths": layer_choice,
-    "ranks": layer_choice,
-    "tokens": scalar_choice,
-    "attention": word_choice,
-    "heads": scalar_choice,
-    "value_ranks": layer_choice,
-    "skip": word_choice,
-    "mask": word_choice,
-    "temperature": real_choice,
-}
+_FIELDS = tuple(field.name for field in fields(Architecture))
+NETWORK_NAMES = (*_FIELDS, "depth", "parameters")
+"""The names that a condition can use about an architecture."""
 _NEEDED = ("widths", "ranks", "tokens")
-_TASK_FIELDS = (
-    "readouts",
-    "seeds",
-    "primes",
-    "where",
-    "max_parameters",
-    "sample",
-    "sample_seed",
-)
 _TRIES, _TRIES_PER_SAMPLE = 50_000, 1000
 """A sample is given up after so many draws, and so many more for each architecture it found."""
 
@@ -91,25 +72,20 @@ class Grid:
     def from_dict(cls, data: Mapping[str, Any], name: str = "grid") -> "Grid":
         """The grid with this plain form, that of its TOML file."""
         _known("the grid", data, ("name", "about", "architecture", "tasks"))
-        fields = _table(data, "architecture")
-        _known("[architecture]", fields, ("depth", *_READERS))
-        missing = [field for field in _NEEDED if field not in fields]
+        given, tasks = _table(data, "architecture"), _table(data, "tasks")
+        _known("[architecture]", given, ("depth", *_FIELDS))
+        missing = [field for field in _NEEDED if field not in given]
         if missing:
             raise ArgumentError(f"the grid's [architecture] lacks {missing[0]!r}; add it")
-        choices = {
-            field: _READERS[field](field, fields[field]) for field in _READERS if field in fields
-        }
-        tasks = _table(data, "tasks")
-        _known("[tasks]", tasks, _TASK_FIELDS)
-        task_fields = _task_fields(tasks)
+        choices = {field: choice_of(field, given[field]) for field in _FIELDS if field in given}
+        _known("[tasks]", tasks, tuple(_TASKS))
+        wanted = {field: _TASKS[field](field, value) for field, value in tasks.items()}
         return cls(
             name=str(data.get("name", name))[:100],
-            depths=_depths(fields.get("depth"), choices),
+            depths=_depths(given.get("depth"), choices),
             fields=tuple(choices.items()),
-            source=json.dumps(
-                {"architecture": fields, "tasks": tasks}, sort_keys=True, default=str
-            ),
-            **task_fields,
+            source=json.dumps({"architecture": given, "tasks": tasks}, sort_keys=True, default=str),
+            **wanted,
         )
 
     @property
@@ -192,7 +168,8 @@ class Grid:
             architecture = Architecture(**fields)
         except ArchitectureError:
             return "no network"
-        if self.where is not None and not self.where.holds(architecture_values(architecture)):
+        values = {name: getattr(architecture, name) for name in NETWORK_NAMES}
+        if self.where is not None and not self.where.holds(values):
             return "filtered out"
         if self.max_parameters is not None and architecture.parameters > self.max_parameters:
             return "too many parameters"
@@ -214,12 +191,6 @@ def load_grid(path: str | Path) -> Grid:
         return Grid.from_dict(data, path.stem)
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from None
-
-
-def architecture_values(architecture: Architecture) -> dict[str, Any]:
-    """The names that a condition can use about an architecture, with their values."""
-    values = {field: getattr(architecture, field) for field in _READERS}
-    return {**values, "depth": architecture.depth, "parameters": architecture.parameters}
 
 
 def _size(field: str, depth: int) -> int:
@@ -261,38 +232,22 @@ def _depths(given: object, choices: Mapping[str, Choice]) -> tuple[int, ...]:
     return tuple(depths)
 
 
-def _task_fields(tasks: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for field, (least, most) in _WHOLE.items():
-        if field in tasks:
-            found[field] = _whole(field, tasks[field], least, most)
-    if "where" in tasks:
-        given = tasks["where"]
-        if not isinstance(given, str):
-            raise ArgumentError(f"where must be a condition as text; got {shortened(given)}")
-        found["where"] = parse_condition(given, (*_READERS, "depth", "parameters"))
-    if "readouts" in tasks:
-        given = tasks["readouts"]
-        listed = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-        if not listed or any(readout not in READOUTS for readout in listed):
-            raise ArgumentError(
-                f"readouts must be some of {', '.join(READOUTS)}; got {shortened(given)}"
-            )
-        found["readouts"] = tuple(dict.fromkeys(listed))
-    return found
+def _where(field: str, value: object) -> Condition:
+    if not isinstance(value, str):
+        raise ArgumentError(f"{field} must be a condition as text; got {shortened(value)}")
+    return parse_condition(value, NETWORK_NAMES)
 
 
-_WHOLE = {
-    "seeds": (1, 10**9),
-    "primes": (1, 100),
-    "max_parameters": (1, 10**15),
-    "sample": (1, 10**9),
-    "sample_seed": (0, 10**15),
-}
-"""The fields of [tasks] that are whole numbers, and between what."""
+def _readouts(field: str, value: object) -> tuple[Readout, ...]:
+    listed = entries(value)
+    if not listed or any(readout not in READOUTS for readout in listed):
+        raise ArgumentError(
+            f"{field} must be some of {', '.join(READOUTS)}; got {shortened(value)}"
+        )
+    return tuple(dict.fromkeys(listed))
 
 
-def _whole(field: str, value: object, least: int, most: int) -> int:
+def _whole(field: str, value: object, *, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ArgumentError(
             f"{field} must be a whole number of at least {least}; got {shortened(value)}"
@@ -300,3 +255,15 @@ def _whole(field: str, value: object, least: int, most: int) -> int:
     if value > most:
         raise ArgumentError(f"{field} must be at most {most}; got a larger number")
     return value
+
+
+_TASKS: dict[str, Callable[[str, object], Any]] = {
+    "readouts": _readouts,
+    "seeds": partial(_whole, least=1, most=10**9),
+    "primes": partial(_whole, least=1, most=100),
+    "where": _where,
+    "max_parameters": partial(_whole, least=1, most=10**15),
+    "sample": partial(_whole, least=1, most=10**9),
+    "sample_seed": partial(_whole, least=0, most=10**15),
+}
+"""How each field of [tasks] is read."""

@@ -4,28 +4,20 @@
 package to make them.)
 """
 
-import os
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import parent_process
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 
 from neuromanifold.atlas.computation import run_batch
-from neuromanifold.atlas.execution import Finished
 from neuromanifold.atlas.record import RECORD_VERSION
+from neuromanifold.atlas.sweep import Finished
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import NeuromanifoldError
 from neuromanifold.processes import PipedProcess
 
 # Every process is one core's worth of work, and traced programs run on the CPU.
-_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "JAX_PLATFORMS": "cpu",
-}
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_ENVIRONMENT = {**dict.fromkeys(_THREADS, "1"), "JAX_PLATFORMS": "cpu"}
 _STARTS = 5
 """A worker that dies so often without having finished anything is not the batch's fault."""
 
@@ -35,7 +27,7 @@ class _Worker(PipedProcess):
 
     def __init__(self) -> None:
         self.batch: list[Task] | None = None
-        super().__init__(_serve, environment=_ENVIRONMENT)
+        super().__init__(_answer, _ENVIRONMENT)
 
 
 class LocalProcesses:
@@ -94,24 +86,9 @@ def local_processes(workers: int) -> Iterator[LocalProcesses]:
             worker.stop()
 
 
-def _serve(pipe: Connection) -> None:
-    """The life of a worker: batches in, records out, until the pipe closes or its parent dies."""
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    sys.stdout = sys.stderr
-    while True:
-        try:
-            batch, time_limit, version = pipe.recv()
-            try:
-                answer = run_batch(batch, time_limit, version)
-            except NeuromanifoldError as error:
-                answer = error
-            pipe.send(answer)
-        except (EOFError, OSError):
-            return
-
-
-def _die_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+def _answer(asked: tuple[list[Task], float | None, int], _: object) -> object:
+    """The records of a batch, or why there are none."""
+    try:
+        return run_batch(*asked)
+    except NeuromanifoldError as error:
+        return error

@@ -5,25 +5,18 @@ be the dimension. Formulas appear only as differences from them.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from neuromanifold.atlas.export import cell
-from neuromanifold.atlas.record import COLUMNS, Record
+from neuromanifold.atlas.queries import MAP_VALUES, MapValue, map_cells
+from neuromanifold.atlas.record import Record
+from neuromanifold.atlas.table import cell, check_columns
 from neuromanifold.errors import ArgumentError
 from neuromanifold.style import axes_for, figure_of, save_figure, write
-
-MapValue = Literal["dimension", "difference", "unexplained"]
-
-_VALUES: dict[MapValue, tuple[str, Callable[[Record], int | None]]] = {
-    "dimension": ("rank found", lambda record: record.rank),
-    "difference": ("formula minus rank found", lambda record: record.difference),
-    "unexplained": ("unexplained dimensions", lambda record: record.unexplained),
-}
 
 
 def heat_map(
@@ -42,36 +35,28 @@ def heat_map(
         value: the rank found, the formula minus it, or the unexplained dimensions.
         ax: the axes to draw into; new ones by default.
     """
-    _check_fields(x, y)
-    title, read = _VALUES[value]
-    cells: dict[tuple[Hashable, Hashable], list[Record]] = defaultdict(list)
-    for record in records:
-        if read(record) is not None:
-            fields = record.values()
-            cells[fields[x], fields[y]].append(record)
+    check_columns((x, y), "field")
+    _, title = MAP_VALUES[value]
+    cells = map_cells(records, x, y, value)
     _something(cells, f"record with a value for {title!r}")
-    across, up = (_sorted({key[axis] for key in cells}) for axis in (0, 1))
+    across, up = _sorted({here.x for here in cells}), _sorted({here.y for here in cells})
     # A narrow map must still have room for its title.
     axes = axes_for(ax, max(5.0, 1.8 + 0.55 * len(across)), 1.6 + 0.45 * len(up))
     grid = np.full((len(up), len(across)), np.nan)
-    for (column, row), here in cells.items():
-        found = [number for record in here if (number := read(record)) is not None]
-        j, i = across.index(column), up.index(row)
-        grid[i, j] = max(found, key=abs)
-        proved = value != "dimension" or all(record.verdict == "exact" for record in here)
-        text = _span(found) if proved else f"≥{_span(found)}"
-        write(axes, j, i, text, fontsize=7)
+    for here in cells:
+        j, i = across.index(here.x), up.index(here.y)
+        grid[i, j] = max(here.low, here.high, key=abs)
+        span = str(here.low) if here.low == here.high else f"{here.low}…{here.high}"
+        sure = here.proved or value != "dimension"
+        write(axes, j, i, span if sure else f"≥{span}", fontsize=7)
     image = axes.imshow(grid, origin="lower", aspect="auto", **_colours(grid, value))
     figure_of(axes).colorbar(image, ax=axes, label=title)
     axes.set_xticks(range(len(across)), [_label(v) for v in across])
     axes.set_yticks(range(len(up)), [_label(v) for v in up])
-    axes.set(xlabel=x, ylabel=y, title=f"{title} ({sum(map(len, cells.values()))} certificates)")
+    axes.set(
+        xlabel=x, ylabel=y, title=f"{title} ({sum(here.count for here in cells)} certificates)"
+    )
     return axes
-
-
-def _span(found: Sequence[int]) -> str:
-    low, high = min(found), max(found)
-    return str(low) if low == high else f"{low}…{high}"
 
 
 def scatter(records: Iterable[Record], ax: Axes | None = None) -> Axes:
@@ -109,7 +94,7 @@ def growth(records: Iterable[Record], x: str, ax: Axes | None = None) -> Axes:
     Along the depth, networks with the same set of widths and of ranks share a line, which shows the
     largest rank found.
     """
-    _check_fields(x)
+    check_columns((x,), "field")
     lines: dict[str, dict[Any, int]] = defaultdict(dict)
     for record in records:
         if record.rank is not None:
@@ -161,12 +146,6 @@ def _others(record: Record, x: str) -> str:
             sizes = tuple(sorted(set(sizes)))
         words.append(f"{key} {cell(value if sizes is None else sizes)}")
     return ", ".join(word for word in words if word not in _DEFAULTS)
-
-
-def _check_fields(*fields: str) -> None:
-    unknown = [field for field in fields if field not in COLUMNS]
-    if unknown:
-        raise ArgumentError(f"unknown field {unknown[0]!r}; the fields are {', '.join(COLUMNS)}")
 
 
 def _something(found: object, wanted: str) -> None:

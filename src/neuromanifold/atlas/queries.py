@@ -1,16 +1,19 @@
-"""Questions to a store: how far it is, and which records answer a question."""
+"""Questions to a store: how far it is, which records answer a question, and maps of them."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from neuromanifold.atlas.expression import parse_condition
 from neuromanifold.atlas.record import COLUMNS, Record
 from neuromanifold.atlas.store import Store, Sweep
-from neuromanifold.atlas.table import Table
+from neuromanifold.atlas.table import Table, cell
+from neuromanifold.display import Recorded
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class Status(Recorded):
     """What a store holds.
 
     Attributes:
@@ -65,3 +68,52 @@ def select(
         and (not unexplained or (record.unexplained or 0) > 0)
         and (condition is None or condition.holds(record.values()))
     )
+
+
+MapValue = Literal["dimension", "difference", "unexplained"]
+MAP_VALUES: dict[MapValue, tuple[str, str]] = {
+    "dimension": ("rank", "rank found"),
+    "difference": ("difference", "formula minus rank found"),
+    "unexplained": ("unexplained", "unexplained dimensions"),
+}
+"""What a map shows: the column of a record, and what it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The records at one place of a map.
+
+    Attributes:
+        x: the value of the field across.
+        y: the value of the field down.
+        low: the least of what was found there.
+        high: the largest.
+        count: how many records there are.
+        proved: whether all of them prove a dimension.
+    """
+
+    x: Any
+    y: Any
+    low: int
+    high: int
+    count: int
+    proved: bool
+
+
+def map_cells(records: Iterable[Record], x: str, y: str, value: MapValue) -> list[Cell]:
+    """For every pair of values of two fields the range of what was found there.
+
+    Values that are written alike share a cell; records without the value are left out.
+    """
+    here: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for record in records:
+        fields = record.values()
+        if fields[MAP_VALUES[value][0]] is not None:
+            here[cell(fields[x]), cell(fields[y])].append(fields)
+    cells = []
+    for rows in here.values():
+        found = [fields[MAP_VALUES[value][0]] for fields in rows]
+        proved = all(fields["verdict"] == "exact" for fields in rows)
+        place = rows[0][x], rows[0][y]
+        cells.append(Cell(*place, min(found), max(found), len(found), proved))
+    return cells

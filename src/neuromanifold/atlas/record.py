@@ -1,11 +1,11 @@
 """`Record`: the result of one task as it is stored, shown, mapped and exported."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any, Literal, get_args
 
-from neuromanifold.architecture import Architecture
-from neuromanifold.atlas.grid import architecture_values
+from neuromanifold.atlas.grid import NETWORK_NAMES
 from neuromanifold.atlas.tasks import Task
 
 RECORD_VERSION = 2
@@ -13,6 +13,8 @@ RECORD_VERSION = 2
 
 Verdict = Literal["exact", "exact given symmetries", "probable", "bounds"]
 """As in certificates."""
+VERDICTS = (*get_args(Verdict), None)
+"""What a record can say; None is that of a task that failed."""
 
 Agreement = Literal["confirmed", "rank agrees", "rank differs", "refuted", "no formula", "failed"]
 
@@ -79,29 +81,25 @@ class Record:
 
     def values(self) -> dict[str, Any]:
         """The columns of tables and the names of conditions: all but the evidence."""
-        return {
-            "network": self.task.architecture.name,
-            **architecture_values(self.task.architecture),
-            "readout": self.task.readout,
-            "seed": self.task.seed,
-            "prime": self.task.prime,
-            "rank": self.rank,
-            "upper": self.upper,
-            "upper_source": self.upper_source,
-            "verdict": self.verdict,
-            "unexplained": self.unexplained,
-            "formula": self.formula,
-            "status": self.formula_status,
-            "statement": self.statement,
-            "difference": self.difference,
-            "agreement": self.agreement,
-            "error": self.error,
-            "seconds": self.seconds,
-        }
+        return dict(zip(COLUMNS, _read_columns(self), strict=True))
 
 
-COLUMNS = tuple(Record(Task(Architecture((1, 1), (1,), 1), "logits", 0, 0)).values())
+_PLACES = {
+    "network": "task.architecture.name",
+    **{name: f"task.architecture.{name}" for name in NETWORK_NAMES},
+    **{name: f"task.{name}" for name in ("readout", "seed", "prime")},
+    **{name: name for name in ("rank", "upper", "upper_source", "verdict", "unexplained")},
+    "formula": "formula",
+    "status": "formula_status",
+    "statement": "statement",
+    **{name: name for name in ("difference", "agreement", "error", "seconds")},
+}
+COLUMNS = tuple(_PLACES)
 """The names that `Record.values` gives."""
+_read_columns = attrgetter(*_PLACES.values())
+
+OUTCOME = [field.name for field in fields(Record) if field.name not in ("task", "evidence")]
+"""The fields of a record that a store and a table keep as they stand."""
 
 
 def failed(task: Task, error: str, seconds: float = 0.0) -> Record:

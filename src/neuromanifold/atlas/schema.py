@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from functools import cache
 from reprlib import repr as shortened
-from typing import Any, get_args
+from typing import Any
 
 from neuromanifold.architecture import READOUTS, Architecture
-from neuromanifold.atlas.record import RECORD_VERSION, Record, Verdict
+from neuromanifold.atlas.record import OUTCOME, RECORD_VERSION, VERDICTS, Record
 from neuromanifold.atlas.tasks import Task
 from neuromanifold.errors import NeuromanifoldError
 from neuromanifold.files import read_json
@@ -61,29 +61,18 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
-_WHOLE, _TEXT = (int, type(None)), (str, type(None))
-_OUTCOME: dict[str, tuple[type, ...]] = {
-    "rank": _WHOLE,
-    "upper": _WHOLE,
-    "upper_source": _TEXT,
-    "rank_proved": _WHOLE,
-    "verdict": _TEXT,
-    "formula": _WHOLE,
-    "formula_status": _TEXT,
-    "statement": _TEXT,
-    "error": _TEXT,
-    "seconds": (float,),
-}
-"""The columns that are fields of a record as they stand, in the order of the table."""
-_KINDS = {"json": (str,), "readout": (str,), "seed": (int,), "prime": (int,), "evidence": (str,)}
-_KINDS |= _OUTCOME
+_WHOLE = ("rank", "upper", "rank_proved", "formula")
+_KINDS: dict[str, Any] = {name: int | None if name in _WHOLE else str | None for name in OUTCOME}
+_KINDS |= {"json": str, "readout": str, "seed": int, "prime": int, "evidence": str}
+_KINDS["seconds"] = float
+"""What SQLite must give back for each column."""
 
 INSERT_RESULT = f"""
 INSERT INTO results VALUES (
-    (SELECT id FROM architectures WHERE json = ?), {", ".join("?" * (len(_OUTCOME) + 6))}
+    (SELECT id FROM architectures WHERE json = ?), {", ".join("?" * (len(OUTCOME) + 6))}
 )
 ON CONFLICT DO UPDATE SET
-    {", ".join(f"{name} = excluded.{name}" for name in (*_OUTCOME, "evidence", "checksum"))}
+    {", ".join(f"{name} = excluded.{name}" for name in (*OUTCOME, "evidence", "checksum"))}
 WHERE results.error IS NOT NULL
 """
 
@@ -103,7 +92,7 @@ class DamagedRowError(ValueError):
 def result_row(record: Record) -> tuple[Any, ...]:
     """The values of `INSERT_RESULT`."""
     task = record.task
-    fields = {name: getattr(record, name) for name in _OUTCOME} | {"seconds": float(record.seconds)}
+    fields = {name: getattr(record, name) for name in OUTCOME} | {"seconds": float(record.seconds)}
     values = (
         task.architecture.to_json(),
         *(task.readout, task.seed, task.prime, RECORD_VERSION),
@@ -138,14 +127,10 @@ def record_of(row: sqlite3.Row) -> Record:
     except NeuromanifoldError as error:
         raise DamagedRowError(str(error)) from None
     task = Task(architecture, row["readout"], row["seed"], row["prime"])
-    found = {name: row[name] for name in _OUTCOME}
+    found = {name: row[name] for name in OUTCOME}
     if found["rank_proved"] is not None:
         found["rank_proved"] = bool(found["rank_proved"])
     return Record(task, **found, evidence=evidence)
-
-
-VERDICTS = (*get_args(Verdict), None)
-"""What a record can say; None is that of a task that failed."""
 
 
 @cache

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from neuromanifold.atlas.grid import Grid
 from neuromanifold.atlas.lock import writing
-from neuromanifold.atlas.record import RECORD_VERSION, Record
+from neuromanifold.atlas.record import RECORD_VERSION, VERDICTS, Record
 from neuromanifold.atlas.schema import (
     APPLICATION_ID,
     INSERT_RESULT,
@@ -24,7 +24,6 @@ from neuromanifold.atlas.schema import (
     SCHEMA,
     SCHEMA_VERSION,
     SELECT_RESULTS,
-    VERDICTS,
     DamagedRowError,
     described,
     record_of,
@@ -32,6 +31,7 @@ from neuromanifold.atlas.schema import (
     tables,
 )
 from neuromanifold.atlas.tasks import Task
+from neuromanifold.display import Recorded
 from neuromanifold.errors import FileFormatError, NeuromanifoldError
 
 _LOOKUP = 400
@@ -39,7 +39,7 @@ _LOOKUP = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Recorded):
     """How far a sweep in a store has come.
 
     Attributes:
@@ -56,6 +56,7 @@ class Sweep:
     done: int
     computed: int
     busy_seconds: float
+    _json = "name tasks done computed busy_seconds left speed"
 
     @property
     def left(self) -> int:

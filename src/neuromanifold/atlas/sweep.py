@@ -1,17 +1,51 @@
-"""A sweep from the grid to the last record; running it again does what is missing."""
+"""A sweep from the grid to the last record; running it again does what is missing.
+
+Batches of its tasks run on a *cluster*, and one that kills its worker does not stop the others.
+"""
 
 import time
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from neuromanifold.atlas.record import Record
+from neuromanifold.atlas.record import Record, failed
 from neuromanifold.atlas.store import Store
-from neuromanifold.atlas.tasks import Survey, batches
+from neuromanifold.atlas.tasks import Survey, Task, batches
 
-if TYPE_CHECKING:
-    from neuromanifold.atlas.execution import Cluster
+_DEATHS = 2
+"""A worker may die of something else; a task that stood alone twice when its worker died is it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A batch that is no longer running.
+
+    Attributes:
+        batch: its tasks.
+        records: what came out, or None when its worker died.
+    """
+
+    batch: list[Task]
+    records: list[Record] | None
+
+
+class Cluster(Protocol):
+    """Where batches run: processes of this machine, or a cluster of Dask."""
+
+    @property
+    def cores(self) -> int:
+        """How many batches can run at the same time now; workers may come and go."""
+        ...
+
+    def submit(self, batch: list[Task], time_limit: float | None) -> None:
+        """Start a batch; called only while fewer than `cores` are running."""
+        ...
+
+    def wait(self) -> Finished:
+        """Wait for any batch that is running."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +70,7 @@ class Progress:
 def run_sweep(
     survey: Survey,
     store: Store,
-    cluster: Callable[[], AbstractContextManager["Cluster"]],
+    cluster: Callable[[], AbstractContextManager[Cluster]],
     *,
     time_limit: float | None = None,
     retry: bool = False,
@@ -59,8 +93,6 @@ def run_sweep(
     report(progress)
     if not missing:
         return progress
-    from neuromanifold.atlas.execution import execute
-
     with cluster() as opened:
         started = time.monotonic()
 
@@ -79,3 +111,51 @@ def run_sweep(
 
         execute(opened, batches(missing), time_limit, finished)
     return progress
+
+
+def execute(
+    cluster: Cluster,
+    batches: Iterator[list[Task]],
+    time_limit: float | None,
+    finished: Callable[[list[Record]], None],
+) -> None:
+    """Run the batches, one a core at a time, and hand over the records of each.
+
+    As no batch waits at a worker, one that kills workers is known by that: it is cut in two, until
+    a task that cannot be done stands alone and is recorded.
+    """
+    again: deque[list[Task]] = deque()
+    deaths: Counter[Task] = Counter()
+    running = 0
+
+    def submit() -> None:
+        nonlocal running
+        while running < cluster.cores:
+            batch = again.popleft() if again else next(batches, None)
+            if batch is None:
+                return
+            cluster.submit(batch, time_limit)
+            running += 1
+
+    submit()
+    while running:
+        done = cluster.wait()
+        running -= 1
+        records = _mourn(done.batch, deaths, again) if done.records is None else done.records
+        # First the next batch, then the disk: meanwhile the worker has something to do.
+        submit()
+        if records:
+            finished(records)
+
+
+def _mourn(batch: list[Task], deaths: Counter[Task], again: deque[list[Task]]) -> list[Record]:
+    """What to do with a batch whose worker died: try parts of it again, or give up on its task."""
+    if len(batch) > 1:
+        half = len(batch) // 2
+        again.extend([batch[:half], batch[half:]])
+        return []
+    deaths[batch[0]] += 1
+    if deaths[batch[0]] < _DEATHS:
+        again.append(batch)
+        return []
+    return [failed(batch[0], "every worker that tried this task died, perhaps of memory")]

@@ -1,24 +1,35 @@
-"""Tables of records, read like a store: those of the package, and what `atlas export` wrote."""
+"""Tables of records: those of the package, and those that are written, CSV and Parquet.
+
+A CSV table is read like a store.
+"""
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from neuromanifold.architecture import READOUTS, Architecture
-from neuromanifold.atlas.export import value_of
-from neuromanifold.atlas.record import Record
-from neuromanifold.atlas.schema import VERDICTS
+from neuromanifold.atlas.record import COLUMNS, OUTCOME, VERDICTS, Record
 from neuromanifold.atlas.shipped import named_file, no_file
 from neuromanifold.atlas.store import Store, Sweep, open_for_reading
 from neuromanifold.atlas.tasks import Task, largest_primes
-from neuromanifold.errors import FileFormatError, NeuromanifoldError
+from neuromanifold.errors import ArgumentError, FileFormatError, NeuromanifoldError
+from neuromanifold.files import write_whole
 
+_ROWS = 10_000
+"""Rows held at a time, so that memory does not grow with the table."""
 _NEEDED = ("widths", "ranks", "tokens", "rank", "upper", "verdict")
-_NETWORK = [field.name for field in fields(Architecture)]
-_FOUND = ("rank", "upper", "upper_source", "verdict", "formula", "statement", "error")
+_LISTS = ("widths", "ranks", "value_ranks")
+_INTEGERS = (
+    *("depth", "tokens", "heads", "parameters", "seed", "prime"),
+    *("rank", "upper", "unexplained", "formula", "difference"),
+)
+_REALS = ("temperature", "seconds")
 
 
 class Table:
@@ -73,8 +84,7 @@ def _record(row: Mapping[str, str]) -> Record:
         raise ValueError(f"the column {missing[0]} is missing")
     if None in row.values() or len(row) != len(set(row) - {None}):
         raise ValueError("it has not as many cells as there are columns")
-    values = {name: value_of(name, text) for name, text in row.items()}
-    given = {name: value for name, value in values.items() if value is not None}
+    given = {name: _value(name, text) for name, text in row.items() if text}
     readout, verdict = given.get("readout", "logits"), given.get("verdict")
     rank, upper = given.get("rank"), given.get("upper")
     if readout not in READOUTS or verdict not in VERDICTS:
@@ -83,12 +93,80 @@ def _record(row: Mapping[str, str]) -> Record:
         raise ValueError("its verdict and its bounds do not go together")
     if verdict == "exact" and rank != upper:
         raise ValueError("it is called exact, and its bounds differ")
-    network = Architecture.from_dict({name: given[name] for name in _NETWORK if name in given})
+    names = {field.name for field in fields(Architecture)}
+    network = Architecture.from_dict({name: given[name] for name in given if name in names})
     prime = given.get("prime") or largest_primes(1)[0]
-    return Record(
-        Task(network, readout, given.get("seed", 0), prime),
-        rank_proved=True if verdict == "exact" else None,
-        formula_status=given.get("status"),
-        seconds=given.get("seconds", 0.0),
-        **{name: given[name] for name in _FOUND if name in given},
+    found = {name: given[name] for name in given if name in OUTCOME}
+    found |= {"rank_proved": verdict == "exact" or None, "formula_status": given.get("status")}
+    return Record(Task(network, readout, given.get("seed", 0), prime), **found)
+
+
+def _value(column: str, text: str) -> Any:
+    """The value that a cell of this column stands for; the inverse of `cell`."""
+    if column in _LISTS:
+        return tuple(int(part) for part in text.split("-"))
+    if column in _INTEGERS:
+        return int(text)
+    return float(text) if column in _REALS else text
+
+
+def cell(value: object) -> str:
+    """A value as text: lists with dashes between the numbers, nothing for None."""
+    if isinstance(value, tuple):
+        return "-".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "" if value is None else str(value)
+
+
+def check_columns(columns: Sequence[str], what: str = "column") -> tuple[str, ...]:
+    """The columns, if there are such."""
+    unknown = [column for column in columns if column not in COLUMNS]
+    if unknown:
+        raise ArgumentError(f"unknown {what} {unknown[0]!r}; the {what}s are {', '.join(COLUMNS)}")
+    return tuple(columns)
+
+
+def write_csv(records: Iterable[Record], path: str | Path, columns: Sequence[str] = COLUMNS) -> int:
+    """Write a CSV table and return its number of rows; lists are written like `3-2-3`."""
+    columns = check_columns(columns)
+
+    def write(part: Path) -> int:
+        count = 0
+        with part.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            for count, record in enumerate(records, 1):  # noqa: B007
+                values = record.values()
+                writer.writerow([cell(values[column]) for column in columns])
+        return count
+
+    return write_whole(path, write, force=True)
+
+
+def write_parquet(
+    records: Iterable[Record], path: str | Path, columns: Sequence[str] = COLUMNS
+) -> int:
+    """Write a Parquet table and return its number of rows."""
+    if find_spec("pyarrow") is None:
+        raise ArgumentError(
+            "Parquet needs the package pyarrow: install neuromanifold[parquet], or export --csv"
+        )
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    kinds = dict.fromkeys(_LISTS, pa.list_(pa.int64())) | dict.fromkeys(_INTEGERS, pa.int64())
+    kinds |= dict.fromkeys(_REALS, pa.float64())
+    schema = pa.schema(
+        [(column, kinds.get(column, pa.string())) for column in check_columns(columns)]
     )
+
+    def write(part: Path) -> int:
+        count, stream = 0, iter(records)
+        with parquet.ParquetWriter(part, schema) as writer:
+            while rows := [record.values() for record in islice(stream, _ROWS)]:
+                writer.write_table(pa.Table.from_pylist(rows, schema))
+                count += len(rows)
+        return count
+
+    return write_whole(path, write, force=True)

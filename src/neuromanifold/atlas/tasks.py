@@ -63,26 +63,17 @@ class Survey:
 
     def __iter__(self) -> Iterator[Task]:
         """All tasks, those of one architecture together."""
-        return _tasks(self.grid, self.networks)
+        primes = largest_primes(self.grid.primes)
+        for network in self.networks:
+            for readout in self.grid.readouts:
+                for prime in primes:
+                    for seed in range(self.grid.seeds):
+                        yield Task(network, readout, seed, prime)
 
 
 def tasks_each(grid: Grid) -> int:
     """How many tasks an architecture has."""
     return len(grid.readouts) * grid.seeds * grid.primes
-
-
-def tasks_of(grid: Grid) -> Iterator[Task]:
-    """All tasks of a grid, those of one architecture together."""
-    return _tasks(grid, grid.architectures())
-
-
-def _tasks(grid: Grid, architectures: Iterable[Architecture]) -> Iterator[Task]:
-    primes = largest_primes(grid.primes)
-    for architecture in architectures:
-        for readout in grid.readouts:
-            for prime in primes:
-                for seed in range(grid.seeds):
-                    yield Task(architecture, readout, seed, prime)
 
 
 def survey(grid: Grid) -> Survey:
@@ -106,11 +97,6 @@ def survey(grid: Grid) -> Survey:
     return Survey(grid, tuple(architectures), dict(dropped), tasks_each(grid) * cost)
 
 
-def expected_seconds(architecture: Architecture) -> float:
-    """Roughly how long one certificate takes on one core."""
-    return certifying(sizes_of(architecture)).seconds
-
-
 def count_text(count: int) -> str:
     """A count as it can be read: digits, or the power of ten below it."""
     if count < 10**12:
@@ -126,8 +112,7 @@ def batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     """
     open_batches: dict[int, list[Task]] = {}
     for task in tasks:
-        seconds = expected_seconds(task.architecture)
-        cost = math.ceil(math.log2(seconds))
+        cost = math.ceil(math.log2(certifying(sizes_of(task.architecture)).seconds))
         batch = open_batches.setdefault(cost, [])
         batch.append(task)
         if len(batch) * 2.0**cost >= BATCH_SECONDS or len(batch) >= BATCH_TASKS:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from neuromanifold.cli.limits import DEFAULT_LIMITS, LimitOptions
-from neuromanifold.cli.options import Json, positive
+from neuromanifold.cli.options import positive
 from neuromanifold.cli.output import columns as aligned
 from neuromanifold.cli.output import print_answer, say
+from neuromanifold.cli.run import RUN, Json, RunOptions
 from neuromanifold.cost import Cost, duration_text
 from neuromanifold.errors import ArgumentError
 from neuromanifold.waiting import progress
@@ -47,8 +47,7 @@ def run(
     limit: Annotated[int, Parameter(help="more tasks than this need --yes")] = 10_000,
     yes: Annotated[bool, Parameter(negative="", help="however many tasks there are")] = False,
     retry: Annotated[bool, Parameter(negative="", help="do again what failed before")] = False,
-    limits: LimitOptions = DEFAULT_LIMITS,
-    json: Json = False,
+    allowed: RunOptions = RUN,
 ) -> int:
     """Certify every architecture of a grid; the same command again goes on where it stopped.
 
@@ -65,7 +64,7 @@ def run(
     cluster = (
         partial(local_processes, cores) if scheduler is None else partial(dask_cluster, scheduler)
     )
-    plan = _survey(read, None if yes else limit, limits, cores if scheduler is None else 1)
+    plan = _survey(read, None if yes else limit, allowed, cores if scheduler is None else 1)
     try:
         with open_for_writing(out) as store, progress(read.name) as bar:
 
@@ -89,7 +88,7 @@ def run(
             f"interrupted; what is finished is in {out}: the same command goes on from there"
         ) from None
     print_answer(
-        json,
+        allowed.json,
         {"file": str(out), "grid": read.name, **asdict(done)},
         f"{out}: all {plan.tasks} tasks of {read.name} are done; {done.computed} were computed "
         f"now in {duration_text(done.seconds)}, of which {done.failed} failed",
@@ -108,7 +107,6 @@ def status(file: Atlas, *, json: Json = False) -> None:
 
     with open_atlas(file) as store:
         found = status_of(store)
-    sweeps = [{**asdict(s), "left": s.left, "speed": s.speed} for s in found.sweeps]
     rows = [("sweep", "tasks", "done", "left", "tasks/s")]
     rows += [
         (s.name, str(s.tasks), str(s.done), str(s.left), f"{s.speed:.2f}" if s.speed else "-")
@@ -116,7 +114,7 @@ def status(file: Atlas, *, json: Json = False) -> None:
     ]
     print_answer(
         json,
-        {**asdict(found), "sweeps": sweeps},
+        found.to_dict(),
         f"{file}: {found.done} done, {found.exact} of them exact; {found.failed} failed; "
         f"{found.left} left",
         *(aligned(rows) if found.sweeps else ()),
@@ -142,9 +140,8 @@ def show(
 
     Example: neuromanifold atlas show heads --disagreements --where "depth == 1"
     """
-    from neuromanifold.atlas.export import cell, check_columns
     from neuromanifold.atlas.queries import select
-    from neuromanifold.atlas.table import open_atlas
+    from neuromanifold.atlas.table import cell, check_columns, open_atlas
 
     wanted = check_columns((columns or _SHOWN).split(","))
     with open_atlas(file) as store:
@@ -209,10 +206,9 @@ def export(
 
     Example: neuromanifold atlas export heads.sqlite --csv heads.csv --columns network,rank,formula
     """
-    from neuromanifold.atlas.export import check_columns, write_csv, write_parquet
     from neuromanifold.atlas.queries import select
     from neuromanifold.atlas.record import COLUMNS
-    from neuromanifold.atlas.table import open_atlas
+    from neuromanifold.atlas.table import check_columns, open_atlas, write_csv, write_parquet
 
     targets = [(csv, write_csv), (parquet, write_parquet)]
     if csv is None and parquet is None:
@@ -231,7 +227,7 @@ _COMBINATIONS = 1_000_000
 """So many combinations are looked through in about a minute; more need --yes."""
 
 
-def _survey(grid: "Grid", limit: int | None, limits: LimitOptions, workers: int) -> "Survey":
+def _survey(grid: "Grid", limit: int | None, allowed: RunOptions, workers: int) -> "Survey":
     """Say what is about to be done; more than the limits is refused."""
     from neuromanifold.atlas.tasks import count_text, survey, tasks_each
 
@@ -242,7 +238,7 @@ def _survey(grid: "Grid", limit: int | None, limits: LimitOptions, workers: int)
             f"{_COMBINATIONS}: say --yes to look through them all, or take a sample of the grid"
         )
     # An architecture and a task of it take a few hundred bytes each.
-    with limits.spend(
+    with allowed.spend(
         Cost(500 * looks * tasks_each(grid), 4e-5 * looks), "looking through the grid"
     ):
         plan = survey(grid)
@@ -257,9 +253,8 @@ def _survey(grid: "Grid", limit: int | None, limits: LimitOptions, workers: int)
             f"{plan.tasks} tasks are more than the limit of {limit}; "
             "say --yes to run them all, or sample the grid"
         )
-    limits.limits.check(
-        Cost(plan.cost.bytes * workers, 0),
-        f"the largest network of {grid.name} in {workers} workers",
+    Cost(plan.cost.bytes * workers, 0).check(
+        allowed.limits, f"the largest network of {grid.name} in {workers} workers"
     )
     return plan
 

@@ -5,16 +5,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Force
+from neuromanifold.cli.options import SUBJECT, Force, Function, SubjectOptions, own_network
 from neuromanifold.cli.run import RUN, RunOptions
-from neuromanifold.cli.subject import SUBJECT, SubjectOptions
-from neuromanifold.cost import certifying, sizes_of
+from neuromanifold.cost import certifying
+from neuromanifold.files import check_writable
 
 
 def certify(
-    function: Annotated[
-        str | None, Parameter(help="module.py:function, instead of a built-in network")
-    ] = None,
+    function: Function = None,
     /,
     subject: SubjectOptions = SUBJECT,
     *,
@@ -35,18 +33,12 @@ def certify(
 
     Example: neuromanifold certify --widths 4,2,3 --ranks 2,2 --tokens 3 --out dimension.json
     """
-    from neuromanifold.files import check_writable
-
     check_writable(out, force=force)
     if function is None:
-        network, weights = subject.read(run)
-        sizes = sizes_of(network)
+        network, weights, sizes = subject.read(run)
     else:
-        from neuromanifold.symmetry.user_function import network_and_weights, network_sizes
-
-        network, values = network_and_weights(function)
+        network, values, sizes = own_network(function)
         weights = values if reading == "balls" else None
-        sizes = network_sizes(network)
     with run.spend(certifying(sizes), "certifying"):
         from neuromanifold.certificates.exact import certify as prove
 

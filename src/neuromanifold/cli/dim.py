@@ -4,10 +4,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from neuromanifold.cli.options import SUBJECT, SubjectOptions
 from neuromanifold.cli.output import print_answer
 from neuromanifold.cli.run import RUN, RunOptions
-from neuromanifold.cli.subject import SUBJECT, SubjectOptions
-from neuromanifold.cost import certifying, estimating, sizes_of
+from neuromanifold.cost import certifying, estimating
 
 
 def dim(
@@ -31,8 +31,8 @@ def dim(
     """
     from neuromanifold.formula.formula import dimension_formula, no_formula
 
-    architecture, weights = subject.read(run)
-    readout, sizes = subject.ranks.readout, sizes_of(architecture)
+    architecture, weights, sizes = subject.read(run)
+    readout = subject.ranks.readout
     formula = dimension_formula(architecture, readout)
     if weights is not None:
         formula = no_formula("weights are given, and formulas are about generic ones")

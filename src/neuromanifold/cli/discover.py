@@ -1,21 +1,20 @@
 """`neuromanifold discover`: the symmetries of a network that nobody has told of."""
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
-from neuromanifold.cli.options import DEFAULT_NETWORK, NetworkOptions
+from neuromanifold.cli.options import (
+    DEFAULT_NETWORK,
+    RANKS,
+    Function,
+    NetworkOptions,
+    RankOptions,
+    own_network,
+)
 from neuromanifold.cli.output import columns, print_answer
 from neuromanifold.cli.run import RUN, RunOptions
-from neuromanifold.cli.subject import RANKS, RankOptions
 from neuromanifold.cost import discovering, sizes_of
 
 
 def discover(
-    function: Annotated[
-        str | None,
-        Parameter(help="module.py:name, a network of your own instead of a built-in one"),
-    ] = None,
+    function: Function = None,
     /,
     network: NetworkOptions = DEFAULT_NETWORK,
     *,
@@ -35,10 +34,7 @@ def discover(
         subject = network.architecture()
         sizes = sizes_of(subject)
     else:
-        from neuromanifold.symmetry.user_function import network_sizes, user_network
-
-        subject = user_network(function)
-        sizes = network_sizes(subject)
+        subject, _, sizes = own_network(function)
     with run.spend(discovering(sizes), "discovering"):
         from neuromanifold.certificates.discover import discover as find
 

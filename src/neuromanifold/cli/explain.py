@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from neuromanifold.cli.options import SUBJECT, SubjectOptions
 from neuromanifold.cli.output import columns
 from neuromanifold.cli.run import RUN, RunOptions
-from neuromanifold.cli.subject import SUBJECT, SubjectOptions
-from neuromanifold.cost import certifying, sizes_of
+from neuromanifold.cost import certifying
 
 
 def explain(subject: SubjectOptions = SUBJECT, *, run: RunOptions = RUN) -> None:
@@ -15,8 +15,8 @@ def explain(subject: SubjectOptions = SUBJECT, *, run: RunOptions = RUN) -> None
 
     Example: neuromanifold explain --widths 3,3 --ranks 3 --tokens 3 --heads 2
     """
-    architecture, weights = subject.read(run)
-    with run.spend(2 * certifying(sizes_of(architecture)), "explaining"):
+    architecture, weights, sizes = subject.read(run)
+    with run.spend(2 * certifying(sizes), "explaining"):
         from neuromanifold.certificates.ledger import explain as account
 
         ledger = account(architecture, weights=weights, **subject.ranks.chosen)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from neuromanifold.cli.limits import LimitOptions
 from neuromanifold.cli.options import (
     DEFAULT_NETWORK,
     Force,
@@ -18,6 +17,7 @@ from neuromanifold.cli.options import (
 )
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import Cost, certifying, counting, holding, sizes_of, transforming
+from neuromanifold.files import check_writable, make_folder
 
 if TYPE_CHECKING:
     from neuromanifold.networks.weights import Weights
@@ -69,10 +69,7 @@ def transport(
 
     Example: neuromanifold fiber transport a.safetensors b.safetensors --out g.safetensors
     """
-    from neuromanifold.files import check_writable
-
-    if out is not None:
-        check_writable(out, force=force)
+    check_writable(out, force=force)
     with _reading(run, "looking for a symmetry", first, second) as (one, other):
         from neuromanifold.fibers.transport.transport import transport as find
 
@@ -99,8 +96,6 @@ def canonical(
 
     Example: neuromanifold fiber canonical a.safetensors --out normal.safetensors
     """
-    from neuromanifold.files import check_writable
-
     check_writable(out, force=force)
     with _reading(run, "normalising", file) as (weights,):
         from neuromanifold.fibers.fingerprint import fingerprint
@@ -211,23 +206,22 @@ def count(
 
 @contextmanager
 def _reading(
-    limits: LimitOptions, doing: str, *files: Path, points: int = 1
+    run: RunOptions, doing: str, *files: Path, points: int = 1
 ) -> "Iterator[tuple[Weights, ...]]":
     """The weights in the files, for a few factorisations of each, and so many points of them."""
-    read = tuple(read_weights(file, limits) for file in files)
+    read = tuple(read_weights(file, run) for file in files)
     cost = Cost(0, 0)
     for weights in read:
         sizes = sizes_of(weights.architecture)
         each = transforming(sizes)
         kept = holding(sizes, copies=points)
         cost += Cost(each.bytes + kept.bytes, each.seconds + points * each.seconds / 8)
-    with limits.spend(cost, doing):
+    with run.spend(cost, doing):
         yield read
 
 
 def _save_all(points: "Sequence[Weights]", folder: Path, name: str, force: bool) -> list[str]:
     """Write the points as numbered weights files; all names are checked before the first."""
-    from neuromanifold.files import check_writable, make_folder
     from neuromanifold.networks.files import save_weights
 
     make_folder(folder)

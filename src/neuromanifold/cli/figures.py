@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from neuromanifold.errors import ArgumentError
+from neuromanifold.files import check_writable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,11 +16,7 @@ FigureFile = Annotated[Path | None, Parameter(help="draw it into this file, .png
 
 def check_figure(path: Path | None, *, force: bool) -> None:
     """Refuse a file that cannot be written, or of another kind, before the computation."""
-    from neuromanifold.files import check_writable
-
-    if path is None:
-        return
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+    if path is not None and path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {path.name}")
     check_writable(path, force=force)
 

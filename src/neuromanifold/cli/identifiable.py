@@ -4,9 +4,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from neuromanifold.cli.options import SUBJECT, SubjectOptions
 from neuromanifold.cli.run import RUN, RunOptions
-from neuromanifold.cli.subject import SUBJECT, SubjectOptions
-from neuromanifold.cost import certifying, sizes_of
+from neuromanifold.cost import certifying
 
 
 def identifiable(
@@ -28,8 +28,8 @@ def identifiable(
 
     Example: neuromanifold identifiable "A.0[0,0,1]/A.0[0,1,0]" --widths 3,2 --ranks 2 --tokens 3
     """
-    architecture, weights = subject.read(run)
-    with run.spend(certifying(sizes_of(architecture)), "computing ranks"):
+    architecture, weights, sizes = subject.read(run)
+    with run.spend(certifying(sizes), "computing ranks"):
         from neuromanifold.certificates.identifiable import identifiable as decide
         from neuromanifold.certificates.quantity import parse_quantity
 

@@ -1,4 +1,4 @@
-"""The options that describe a network, shared by all commands that take one."""
+"""The options that say which network or weights a question is about, and what it depends on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
-from neuromanifold.architecture import Architecture, Attention, Mask, Skip
-from neuromanifold.cli.limits import LimitOptions
-from neuromanifold.cost import Cost
+from neuromanifold.architecture import Architecture, Attention, Mask, Readout, Skip
+from neuromanifold.cli.run import RunOptions
+from neuromanifold.cost import Cost, Sizes, sizes_of
 from neuromanifold.errors import ArchitectureError, ArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from neuromanifold.networks.network import Network
     from neuromanifold.networks.weights import Weights
 
 T = TypeVar("T")
@@ -26,7 +27,9 @@ Dtype = Annotated[
     Literal["float64", "float32", "float16", "bfloat16"] | None,
     Parameter(help="of the tensors written; by default that of the tensors read"),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="print the answer as JSON")]
+Function = Annotated[
+    str | None, Parameter(help="module.py:function, a network of your own, not a built-in one")
+]
 
 
 def dtype_of(word: str | None) -> "np.dtype | None":
@@ -81,19 +84,66 @@ class NetworkOptions:
 DEFAULT_NETWORK = NetworkOptions()
 
 
-def weights_given(file: Path, network: NetworkOptions, limits: LimitOptions) -> "Weights":
-    """The weights in a file, which bring their own architecture."""
-    if network.given:
-        raise ArchitectureError(
-            "--weights brings its own architecture; leave out --widths, --ranks and --tokens"
-        )
-    return read_weights(file, limits)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RankOptions:
+    """What a rank over a prime field depends on besides the network."""
+
+    readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits"
+    seed: Seed = 0
+    prime: Prime = None
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The options by name, with the default prime in place of none."""
+        from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+
+        prime = DEFAULT_PRIME if self.prime is None else self.prime
+        return {"readout": self.readout, "seed": self.seed, "prime": prime}
 
 
-def read_weights(file: Path, limits: LimitOptions) -> "Weights":
+RANKS = RankOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SubjectOptions:
+    """A network given by its sizes, at generic weights, or by a weights file, at these weights."""
+
+    network: NetworkOptions = DEFAULT_NETWORK
+    weights: Annotated[Path | None, Parameter(help="a weights file: answer at these weights")] = (
+        None
+    )
+    ranks: RankOptions = RANKS
+
+    def read(self, run: RunOptions) -> "tuple[Architecture, Weights | None, Sizes]":
+        """The network, the weights if a file was given, and the sizes on which costs depend."""
+        if self.weights is None:
+            network = self.network.architecture()
+            return network, None, sizes_of(network)
+        if self.network.given:
+            raise ArchitectureError(
+                "--weights brings its own architecture; leave out --widths, --ranks and --tokens"
+            )
+        given = read_weights(self.weights, run)
+        return given.architecture, given, sizes_of(given.architecture)
+
+
+SUBJECT = SubjectOptions()
+
+
+def own_network(function: str) -> "tuple[Network, Any, Sizes]":
+    """The network of `module.py:function`, the weights in the module, and its sizes."""
+    from neuromanifold.symmetry.user_function import network_and_weights, network_sizes
+
+    network, weights = network_and_weights(function)
+    return network, weights, network_sizes(network)
+
+
+def read_weights(file: Path, run: RunOptions) -> "Weights":
     """The weights in a file, which may be too large to hold."""
     size = file.stat().st_size if file.is_file() else 0
-    limits.limits.check(Cost(4 * size, 1e-8 * size), f"reading {file}")
+    Cost(4 * size, 1e-8 * size).check(run.limits, f"reading {file}")
     from neuromanifold.networks.files import load_weights
 
     return load_weights(file)

@@ -7,24 +7,15 @@ from collections.abc import Callable, Sequence
 from neuromanifold.files import plain
 
 
-def print_json(answer: object) -> None:
-    """Print an answer as JSON, in which a number that is not finite is null."""
-    text = json.dumps(plain(answer), indent=2, ensure_ascii=False, allow_nan=False)
-    # What is not printable stands inside a string, where JSON has an escape for it.
-    sys.stdout.write(_escaped(text, lambda c: json.dumps(c)[1:-1]) + "\n")
-
-
 def print_answer(json_wanted: bool, answer: object, *lines: str) -> None:
-    """Print an answer: as JSON if that is wanted, else as lines of text."""
+    """Print an answer: as JSON, in which a number that is not finite is null, or as lines."""
     if json_wanted:
-        print_json(answer)
+        text = json.dumps(plain(answer), indent=2, ensure_ascii=False, allow_nan=False)
+        # What is not printable stands inside a string, where JSON has an escape for it.
+        text = _escaped(text, lambda c: json.dumps(c)[1:-1])
     else:
-        print_lines(*lines)
-
-
-def print_lines(*lines: str) -> None:
-    """Print lines of text."""
-    sys.stdout.write("\n".join(map(printable, lines)) + "\n")
+        text = "\n".join(map(printable, lines))
+    sys.stdout.write(text + "\n")
 
 
 def say(sentence: str) -> None:

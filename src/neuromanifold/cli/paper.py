@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Json, Seed
+from neuromanifold.cli.options import Seed
 from neuromanifold.cli.output import print_answer, say
+from neuromanifold.cli.run import Json
 from neuromanifold.files import make_folder
 from neuromanifold.waiting import progress
 

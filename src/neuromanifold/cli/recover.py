@@ -6,9 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from neuromanifold.cli.options import Force, Seed, read_weights
-from neuromanifold.cli.output import print_json, print_lines
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import recovering, sizes_of
+from neuromanifold.files import check_writable
 
 
 def recover(
@@ -30,10 +30,7 @@ def recover(
 
     Example: neuromanifold recover w.safetensors --out found.safetensors
     """
-    from neuromanifold.files import check_writable
-
-    if out is not None:
-        check_writable(out, force=force)
+    check_writable(out, force=force)
     truth = read_weights(file, run)
     with run.spend(recovering(sizes_of(truth.architecture)), "recovering"):
         from neuromanifold.fibers.same import same_function
@@ -52,25 +49,9 @@ def recover(
         comparison = None if found.weights is None else same_function(truth, found.weights)
     if out is not None and found.weights is not None:
         save_weights(found.weights, out, force=force)
-    if run.json:
-        print_json(
-            {
-                "verdict": found.verdict,
-                "reason": found.reason,
-                "method": found.method,
-                "calls": found.calls,
-                "seed": found.seed,
-                "fit_error": None if found.fit_error is None else float(found.fit_error),
-                "fresh_inputs": found.fresh_inputs,
-                "alternatives": len(found.alternatives),
-                "conditions": dict(found.conditions),
-                "noise": found.noise,
-                "error_bars": dict(found.error_bars),
-                "comparison": comparison and comparison.to_dict(),
-            }
-        )
-    else:
-        print_lines(str(found), *([str(comparison)] if comparison else []))
-    if comparison is None or comparison.verdict != "different":
+    if comparison is None:
+        run.show(found, comparison=None)
         return 0
-    return 1 if comparison.error > max(found.error_bars.values(), default=0.0) else 0
+    run.show(found, str(comparison), comparison=comparison.to_dict())
+    bar = max(found.error_bars.values(), default=0.0)
+    return 1 if comparison.verdict == "different" and comparison.error > bar else 0

@@ -1,9 +1,8 @@
 """`neuromanifold redundancy`: how many parameters a network has too many, and why."""
 
-from dataclasses import asdict
-
-from neuromanifold.cli.options import DEFAULT_NETWORK, Json, NetworkOptions
+from neuromanifold.cli.options import DEFAULT_NETWORK, NetworkOptions
 from neuromanifold.cli.output import columns, print_answer
+from neuromanifold.cli.run import Json
 
 
 def redundancy(network: NetworkOptions = DEFAULT_NETWORK, *, json: Json = False) -> None:
@@ -15,17 +14,4 @@ def redundancy(network: NetworkOptions = DEFAULT_NETWORK, *, json: Json = False)
 
     answer = count(network.architecture())
     rows = [(str(share.dimension), share.name, share.meaning) for share in answer.shares]
-    print_answer(
-        json,
-        {
-            "architecture": answer.architecture.to_dict(),
-            "parameters": answer.parameters,
-            "dimension": answer.formula.dimension,
-            "status": answer.formula.status,
-            "statement": answer.formula.statement,
-            "ratio": answer.ratio,
-            "shares": [asdict(share) for share in answer.shares],
-        },
-        str(answer),
-        *(columns(rows) if rows else []),
-    )
+    print_answer(json, answer.to_dict(), str(answer), *(columns(rows) if rows else []))

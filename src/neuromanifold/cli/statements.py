@@ -4,8 +4,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Json
-from neuromanifold.cli.output import columns, print_json, print_lines
+from neuromanifold.cli.output import columns, print_answer
+from neuromanifold.cli.run import Json
 
 
 def statements(
@@ -20,11 +20,8 @@ def statements(
     from neuromanifold.statements import STATEMENTS, get
 
     chosen = list(STATEMENTS) if id is None else [get(id)]
-    if json:
-        print_json([statement.to_dict() for statement in chosen])
-    elif id is None:
-        print_lines(*columns([(s.id, s.kind, s.status, s.title) for s in chosen]))
-    else:
+    lines = columns([(s.id, s.kind, s.status, s.title) for s in chosen])
+    if id is not None:
         (one,) = chosen
         lines = [f"{one.id}: {one.title} ({one.kind}, {one.status}; {one.source})", one.claim]
         if one.correction:
@@ -32,4 +29,4 @@ def statements(
         if one.prior:
             lines.append(f"Prior work: {one.prior}")
         lines.extend(f"Needs: {hypothesis.text}" for hypothesis in one.hypotheses)
-        print_lines(*lines)
+    print_answer(json, [statement.to_dict() for statement in chosen], *lines)

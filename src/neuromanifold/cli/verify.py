@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Prime, read_weights
+from neuromanifold.cli.options import Prime, own_network, read_weights
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import sizes_of, verifying
 from neuromanifold.errors import ArgumentError
@@ -35,11 +35,8 @@ def verify(
     certificate = load_certificate(file)
     network = given = None
     if function is not None:
-        from neuromanifold.symmetry.user_function import network_and_weights, network_sizes
-
-        network, values = network_and_weights(function)
+        network, values, sizes = own_network(function)
         given = None if certificate.weights is None else values
-        sizes = network_sizes(network)
     elif certificate.architecture is not None:
         given = None if weights is None else read_weights(weights, run)
         sizes = sizes_of(certificate.architecture)

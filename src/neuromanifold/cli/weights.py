@@ -9,6 +9,7 @@ from neuromanifold.cli.options import DEFAULT_NETWORK, Force, NetworkOptions, Se
 from neuromanifold.cli.output import columns, print_answer
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import holding, sizes_of, transforming
+from neuromanifold.files import check_writable
 
 weights = App(name="weights", help="Make and look at weights files.")
 
@@ -29,8 +30,6 @@ def init(
 
     Example: neuromanifold weights init --widths 4,3 --ranks 2 --tokens 3 --out w.safetensors
     """
-    from neuromanifold.files import check_writable
-
     check_writable(out, force=force)
     architecture = network.architecture()
     sizes = sizes_of(architecture)

@@ -1,8 +1,9 @@
-"""The Python and the command that give the same answer as a view."""
+"""What a view answers: a result, and the Python and the command that give the same."""
 
 import shlex
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 from neuromanifold.architecture import Architecture, Readout
 
@@ -12,6 +13,12 @@ IMPORT = "import neuromanifold as nm"
 def shown(python: str, command: str) -> dict[str, str]:
     """What a view shows below its answer."""
     return {"python": python, "command": command}
+
+
+def printed(result: Any, expression: str, command: str) -> dict[str, Any]:
+    """A result, its sentence, and the code that prints it."""
+    code = shown(f"{IMPORT}\nprint({expression})", command)
+    return {**result.to_dict(), "sentence": str(result), "code": code}
 
 
 def architecture_python(architecture: Architecture) -> str:

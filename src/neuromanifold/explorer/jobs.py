@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
@@ -110,22 +111,18 @@ class Lane:
                 if job.seconds > self._time_limit:
                     job.end("cancelled", f"stopped after {self._time_limit:g} s, the time limit")
                 elif connection.poll(_POLL):
-                    kind, content = connection.recv()
-                    if kind == "progress":
-                        job.message = content
-                    elif kind == "done":
-                        job.end("done", "done", content)
+                    said = connection.recv()
+                    if isinstance(said, tuple):
+                        job.end(*said)
                         return
-                    else:
-                        job.end(kind, content)
-                        return
+                    job.message = said
         except (EOFError, OSError):
             job.end("failed", "the worker ended, perhaps for want of memory; ask for less")
         self._stop()  # cancelled, too long, or dead
 
     def _worker(self) -> Connection:
         if self._process is None or not self._process.is_alive:
-            self._process = PipedProcess(_work, self._runner)
+            self._process = PipedProcess(partial(_answer, self._runner))
         return self._process.pipe
 
     def _stop(self) -> None:
@@ -171,25 +168,16 @@ class Jobs:
             lane.close()
 
 
-def _work(connection: Connection, runner: Runner) -> None:
-    """The worker: one task after another, until the other end is closed."""
-    while True:
-        try:
-            task, arguments = connection.recv()
-        except (EOFError, OSError):
-            return
-        connection.send(_answer(runner, task, arguments, connection))
-
-
 def _answer(
-    runner: Runner, task: str, arguments: dict[str, Any], connection: Connection
-) -> tuple[str, Any]:
+    runner: Runner, asked: tuple[str, dict[str, Any]], report: Report
+) -> tuple[State, str, Any]:
+    """How a task with its arguments ends in a worker, and why, and with which result."""
     try:
-        return "done", runner(task, arguments, lambda text: connection.send(("progress", text)))
+        return "done", "done", runner(*asked, report)
     except NeuromanifoldError as error:
-        return "refused", " ".join(str(error).split())
+        return "refused", " ".join(str(error).split()), None
     except MemoryError:
-        return "refused", "there is not enough memory for this; ask for something smaller"
+        return "refused", "there is not enough memory for this; ask for something smaller", None
     except Exception as error:  # the page gets a sentence, the terminal the whole story
         traceback.print_exc()
-        return "failed", f"this is an error of the program, please report it: {error!r}"
+        return "failed", f"this is an error of the program, please report it: {error!r}", None

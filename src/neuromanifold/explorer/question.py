@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neuromanifold.architecture import READOUTS, Architecture, Readout
-from neuromanifold.cost import Cost, Limits, TooLargeError, free_memory
+from neuromanifold.cost import Cost, TooLargeError, free_memory
 from neuromanifold.errors import ArgumentError
 
 
@@ -20,18 +20,21 @@ def readout_of(question: Mapping[str, Any]) -> Readout:
 
 def whole(question: Mapping[str, Any], field: str, default: int, low: int, high: int) -> int:
     """A whole number between two limits."""
-    value = question.get(field, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ArgumentError(f"{field} must be a whole number from {low} to {high}; got {value!r}")
-    return value
+    return _number(question.get(field, default), int, f"{field} must be a whole number", low, high)
 
 
 def real(question: Mapping[str, Any], field: str, default: float, low: float, high: float) -> float:
     """A number between two limits."""
-    value = question.get(field, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ArgumentError(f"{field} must be a number from {low:g} to {high:g}; got {value!r}")
-    return float(value)
+    found = _number(
+        question.get(field, default), int | float, f"{field} must be a number", low, high
+    )
+    return float(found)
+
+
+def _number(value: Any, kind: Any, wanted: str, low: float, high: float) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
+        raise ArgumentError(f"{wanted} from {low:.10g} to {high:.10g}; got {value!r}")
+    return value
 
 
 def word(question: Mapping[str, Any], field: str, known: Sequence[Any], default: Any) -> Any:
@@ -62,9 +65,8 @@ def texts(question: Mapping[str, Any], field: str, count: int) -> tuple[str, ...
 
 def afford(question: Mapping[str, Any], cost: Cost, doing: str) -> None:
     """Refuse what costs more than the commands allow, or more time than the explorer gives."""
-    limits = Limits(free_memory() / 2, float(question.get("time_limit", 300.0)))
     try:
-        limits.check(cost, doing)
+        cost.check(Cost(free_memory() / 2, float(question.get("time_limit", 300.0))), doing)
     except TooLargeError:
         raise ArgumentError(
             f"{doing} would take {cost}, more than is started from this page: give smaller sizes, "

@@ -9,7 +9,7 @@ import secrets
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from neuromanifold.atlas.shipped import shipped
 from neuromanifold.errors import ArgumentError, FileFormatError
@@ -123,22 +123,24 @@ def kind_of(path: Path, name: str) -> Kind:
         if start[:4] == b"GGUF" or start[:2] in (b"PK", b"\x80\x02"):
             return "checkpoint"
         if start[:1] in (b"{", b"[") and size <= _JSON_BYTES:
-            return _json_kind(path, name)
+            told = f"{name} is not valid JSON; it may be cut short"
+            return _json_kind(_parsed(path.read_bytes(), told), name)
         length = int.from_bytes(start[:8], "little")
         if 2 <= length <= min(size, _SAFETENSORS_HEADER) and start[8:9] == b"{":
             file.seek(8)
-            return _safetensors_kind(file.read(length), name)
+            told = f"{name} has a broken safetensors header; write it again"
+            header = _parsed(file.read(length), told)
+            about = header.get("__metadata__") if isinstance(header, dict) else None
+            return (
+                "weights" if isinstance(about, dict) and "architecture" in about else "checkpoint"
+            )
     raise FileFormatError(
         f"{name} is neither a weights file, a certificate, an atlas, the results of a report nor a "
         "model; give one of these"
     )
 
 
-def _json_kind(path: Path, name: str) -> Kind:
-    try:
-        data = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        raise FileFormatError(f"{name} is not valid JSON; it may be cut short") from None
+def _json_kind(data: Any, name: str) -> Kind:
     if isinstance(data, dict) and "format" in data:
         return "certificate"
     if isinstance(data, dict) and isinstance(data.get("statements"), list):
@@ -146,10 +148,8 @@ def _json_kind(path: Path, name: str) -> Kind:
     raise FileFormatError(f"{name} is JSON, but no certificate and no results of a report")
 
 
-def _safetensors_kind(header: bytes, name: str) -> Kind:
+def _parsed(text: bytes, otherwise: str) -> Any:
     try:
-        data = json.loads(header)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        raise FileFormatError(f"{name} has a broken safetensors header; write it again") from None
-    about = data.get("__metadata__") if isinstance(data, dict) else None
-    return "weights" if isinstance(about, dict) and "architecture" in about else "checkpoint"
+        raise FileFormatError(otherwise) from None

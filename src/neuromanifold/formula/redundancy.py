@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.formula.all_widths import (
     matrices_of_rank,
     rescalings,
@@ -45,7 +45,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Redundancy(Displayed):
+class Redundancy(Displayed, Recorded):
     """Parameters, dimension, and the shares of their difference.
 
     Attributes:
@@ -60,6 +60,10 @@ class Redundancy(Displayed):
     parameters: int
     formula: DimensionFormula
     shares: tuple[Share, ...]
+    _json = (
+        "architecture parameters dimension=formula.dimension status=formula.status "
+        "statement=formula.statement ratio shares"
+    )
 
     @property
     def ratio(self) -> float | None:

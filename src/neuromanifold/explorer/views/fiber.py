@@ -29,7 +29,10 @@ def walk(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     steps = question.whole(asked, "steps", 24, 1, 60)
     report("loading JAX")
     if asked.get("files"):
-        first, second, shown = _from_files(asked, steps)
+        (first, second), loaded, command = _two_files(asked, "walk")
+        shown = code.shown(
+            f"{code.IMPORT}\nprint(nm.walk({loaded}, steps={steps}))", f"{command} --steps {steps}"
+        )
     else:
         first, second, shown = _drawn(asked, steps)
     _check_size(first.architecture)
@@ -78,19 +81,17 @@ def _drawn(asked: Mapping[str, Any], steps: int) -> tuple["Weights", "Weights", 
     return first, points[chosen], shown
 
 
-def _from_files(
-    asked: Mapping[str, Any], steps: int
-) -> tuple["Weights", "Weights", dict[str, str]]:
+def _two_files(asked: Mapping[str, Any], word: str) -> tuple[list["Weights"], str, str]:
+    """The weights in two files, the Python that loads them, and the command about them."""
     from neuromanifold.networks.files import load_weights
 
-    first, second = (asked["files"][key] for key in ("first", "second"))
-    shown = code.shown(
-        f"{code.IMPORT}\nprint(nm.walk(nm.load_weights({first['name']!r}), "
-        f"nm.load_weights({second['name']!r}), steps={steps}))",
-        f"neuromanifold fiber walk {code.file_word(first['name'])} "
-        f"{code.file_word(second['name'])} --steps {steps}",
+    files = [asked["files"][key] for key in ("first", "second")]
+    names = [file["name"] for file in files]
+    return (
+        [load_weights(Path(file["path"])) for file in files],
+        ", ".join(f"nm.load_weights({name!r})" for name in names),
+        f"neuromanifold fiber {word} {' '.join(map(code.file_word, names))}",
     )
-    return load_weights(Path(first["path"])), load_weights(Path(second["path"])), shown
 
 
 def _check_size(architecture: Architecture) -> None:
@@ -178,25 +179,15 @@ def same(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Whether two weights files have the same function, with the symmetry or the witness."""
     report("loading JAX")
     from neuromanifold.fibers.same import same_function
-    from neuromanifold.networks.files import load_weights
 
-    first, second = (asked["files"][key] for key in ("first", "second"))
     seed = question.whole(asked, "seed", 0, 0, 2**31)
-    weights = [load_weights(Path(file["path"])) for file in (first, second)]
+    weights, loaded, command = _two_files(asked, "same")
     for one in weights:
         question.afford(asked, transforming(sizes_of(one.architecture)), "the comparison")
     report("comparing the functions")
     found = same_function(*weights, seed=seed)
-    names = first["name"], second["name"]
+    answer = code.printed(
+        found, f"nm.same_function({loaded}, seed={seed})", f"{command} --seed {seed}"
+    )
     element = None if found.transport is None else found.transport.element.to_dict()
-    return {
-        **found.to_dict(),
-        "sentence": str(found),
-        "element": element,
-        "code": code.shown(
-            f"{code.IMPORT}\nprint(nm.same_function(nm.load_weights({names[0]!r}), "
-            f"nm.load_weights({names[1]!r}), seed={seed}))",
-            f"neuromanifold fiber same {code.file_word(names[0])} {code.file_word(names[1])} "
-            f"--seed {seed}",
-        ),
-    }
+    return {**answer, "element": element}

@@ -8,17 +8,13 @@ from neuromanifold.explorer import code, question
 from neuromanifold.explorer.jobs import Report
 
 SLICES = {
-    "umbrella": "WHITNEY_UMBRELLA",
-    "two-umbrellas": "TWO_UMBRELLAS",
-    "crossing": "CROSSING_SHEETS",
+    "umbrella": ("WHITNEY_UMBRELLA", "f = x² − s y²,  g = b xy + c y²"),
+    "two-umbrellas": ("TWO_UMBRELLAS", "f = x² + u xy + v y²,  g = x² + 2w xy + y²"),
+    "crossing": ("CROSSING_SHEETS", "f = x² + u xy + v y²,  g = x² + 2w xy − y²"),
 }
+"""The slices: their names in the library, and their forms."""
 _SECTION = 61
 """Points along each side of a cross-section."""
-_FORMS = {
-    "umbrella": "f = x² − s y²,  g = b xy + c y²",
-    "two-umbrellas": "f = x² + u xy + v y²,  g = x² + 2w xy + y²",
-    "crossing": "f = x² + u xy + v y²,  g = x² + 2w xy − y²",
-}
 _SINGULAR = "Two sheets cross along this line: f and g are proportional, with two real factors"
 _CLOSURE = (
     "On this line f and g are proportional with complex factors: in the Zariski closure, not in "
@@ -39,7 +35,8 @@ def _surface(name: str) -> dict[str, Any]:
     from neuromanifold.geometry import slices
     from neuromanifold.geometry.surfaces import slice_surface
 
-    found = slice_surface(getattr(slices, SLICES[name]), lines=120, points=20)
+    constant, forms = SLICES[name]
+    found = slice_surface(getattr(slices, constant), lines=120, points=20)
     mesh = found.mesh
     lines = [
         {"kind": "singular", "text": f"{_SINGULAR} (cor-a.4).", "ends": ends}
@@ -52,7 +49,7 @@ def _surface(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "title": found.slice.name,
-        "forms": _FORMS[name],
+        "forms": forms,
         "equation": found.slice.polynomial,
         "coordinates": found.slice.coordinates,
         "box": found.box,
@@ -80,7 +77,7 @@ def point(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     place = asked.get("point")
     numbers = place if isinstance(place, list) and len(place) == 3 else [None] * 3
     at = [question.real({"point": x}, "point", 0.0, -100.0, 100.0) for x in numbers]
-    chosen = getattr(slices, SLICES[name])
+    chosen = getattr(slices, SLICES[name][0])
     member = chosen.membership(np.array(at))
     kind, sentence = ("closure" if member.in_closure else "outside"), member.reason
     pair = None
@@ -100,7 +97,7 @@ def point(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
         "code": code.shown(
             "import numpy as np\nfrom neuromanifold.geometry import slices\n"
             "from neuromanifold.geometry.surfaces import slice_surface\n"
-            f"surface = slice_surface(slices.{SLICES[name]})\n"
+            f"surface = slice_surface(slices.{SLICES[name][0]})\n"
             "print(surface.slice.polynomial)\n"
             f"print(surface.slice.membership(np.array({at!r})))",
             "neuromanifold paper --only fig-1 --out report",

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.cost import Cost, certifying, sizes_of, verifying
 from neuromanifold.errors import ArgumentError
 from neuromanifold.explorer import code, question
@@ -26,10 +25,7 @@ def describe(asked: Mapping[str, Any]) -> dict[str, Any]:
 
     architecture, readout = question.architecture_of(asked), question.readout_of(asked)
     formula, found = dimension_formula(architecture, readout), redundancy(architecture)
-    shares = [
-        {"name": share.name, "dimension": share.dimension, "meaning": share.meaning}
-        for share in found.shares
-    ]
+    shares = found.to_dict()["shares"]
     if readout != "logits" and formula.dimension is not None and found.formula.dimension:
         lost = found.formula.dimension - formula.dimension
         shares.append(
@@ -76,17 +72,24 @@ def _asked_network(
         from neuromanifold.symmetry.user_function import network_sizes, user_network
 
         net = user_network(f"{file['path']}:{file['name'].rpartition(':')[2]}")
-        return net, certifying(network_sizes(net)), _module_code(file["name"], seed)
+        shown = _proof_code(
+            "from neuromanifold.symmetry.user_function import user_network\n"
+            f"net = user_network({file['name']!r})",
+            f"seed={seed}",
+            f"{code.file_word(file['name'])} --seed {seed}",
+        )
+        return net, certifying(network_sizes(net)), shown
     architecture, readout = question.architecture_of(asked), question.readout_of(asked)
     if architecture.parameters > LARGEST_NETWORK:
         raise ArgumentError(f"a network of more than {LARGEST_NETWORK} parameters is not drawn")
     from neuromanifold.symmetry.families import network
 
-    return (
-        network(architecture, readout=readout),
-        certifying(sizes_of(architecture)),
-        _proof_code(architecture, readout, seed),
+    shown = _proof_code(
+        f"net = {code.architecture_python(architecture)}",
+        f"seed={seed}{code.readout_python(readout)}",
+        f"{code.architecture_options(architecture)}{code.readout_option(readout)} --seed {seed}",
     )
+    return network(architecture, readout=readout), certifying(sizes_of(architecture)), shown
 
 
 def prove(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
@@ -105,10 +108,7 @@ def prove(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
         "sentence": str(certificate),
         "certificate": certificate.to_dict(),
         "file": json.dumps(certificate.to_dict(), indent=2, ensure_ascii=False) + "\n",
-        "ledger": [
-            {"name": line.name, "dimension": line.dimension, "statement": line.statement}
-            for line in ledger.lines
-        ],
+        "ledger": ledger.to_dict()["lines"],
         "code": shown,
     }
 
@@ -122,22 +122,12 @@ def _offer(asked: Mapping[str, Any], cost: Cost) -> dict[str, Any]:
     return {"offered": True, "sentence": f"exact ranks over a prime field: {cost}"}
 
 
-def _proof_code(architecture: Architecture, readout: Readout, seed: int) -> dict[str, str]:
+def _proof_code(made: str, arguments: str, options: str) -> dict[str, str]:
+    """How the network that `made` makes is proved elsewhere."""
     return code.shown(
-        f"{code.IMPORT}\nnet = {code.architecture_python(architecture)}\n"
-        f"certificate = nm.certify(net, seed={seed}{code.readout_python(readout)})\n"
+        f"{code.IMPORT}\n{made}\ncertificate = nm.certify(net, {arguments})\n"
         'print(certificate)\ncertificate.save("certificate.json")',
-        f"neuromanifold certify {code.architecture_options(architecture)}"
-        f"{code.readout_option(readout)} --seed {seed} --out certificate.json",
-    )
-
-
-def _module_code(name: str, seed: int) -> dict[str, str]:
-    return code.shown(
-        f"{code.IMPORT}\nfrom neuromanifold.symmetry.user_function import user_network\n"
-        f"certificate = nm.certify(user_network({name!r}), seed={seed})\n"
-        'print(certificate)\ncertificate.save("certificate.json")',
-        f"neuromanifold certify {code.file_word(name)} --seed {seed} --out certificate.json",
+        f"neuromanifold certify {options} --out certificate.json",
     )
 
 
@@ -152,14 +142,9 @@ def verify(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     if certificate.architecture is not None:
         question.afford(asked, verifying(sizes_of(certificate.architecture)), "the verification")
     report("recomputing with python-flint and plain integers")
-    found = recompute(certificate)
-    name = file["name"]
-    return {
-        **found.to_dict(),
-        "sentence": str(found),
-        "certificate_sentence": str(certificate),
-        "code": code.shown(
-            f"{code.IMPORT}\nprint(nm.verify(nm.load_certificate({name!r})))",
-            f"neuromanifold verify {code.file_word(name)}",
-        ),
-    }
+    answer = code.printed(
+        recompute(certificate),
+        f"nm.verify(nm.load_certificate({file['name']!r}))",
+        f"neuromanifold verify {code.file_word(file['name'])}",
+    )
+    return {**answer, "certificate_sentence": str(certificate)}

@@ -1,16 +1,16 @@
 // Atlas: the records of a store, filtered, over two fields, and row by row.
-import { choice, compact, debounce, field, h, notice } from "./dom.js";
-import { codeBox, colour, dropZone, loadPlotly, sessionFiles, work } from "./parts.js";
+import { choice, compact, debounce, field, h, notice, scroll } from "./dom.js";
+import { codeBox, colour, dropZone, fromAddress, loadPlotly, sessionFiles, toAddress, work } from "./parts.js";
 
 const DEFAULTS = { where: "", x: "ranks", y: "heads", value: "dimension" };
 
 export async function render(root, parameters, remember) {
-  const values = { ...DEFAULTS, ...Object.fromEntries([...parameters].filter(([key]) => key in DEFAULTS)) };
+  const values = fromAddress(DEFAULTS, parameters);
   const files = await sessionFiles("atlas");
   let file = files.findLast((one) => one.name === parameters.get("file")) ?? files.findLast((one) => one.origin !== "shipped") ?? files.find((one) => one.name === "heads"), cell = null;
   const body = h("div", { class: "stack" }), controls = h("form", { class: "card controls", "aria-label": "what to show", on: { submit: (event) => event.preventDefault() } });
   const refresh = () => {
-    remember({ file: file.name, ...Object.fromEntries(Object.entries(values).filter(([key, value]) => value !== DEFAULTS[key])) });
+    remember({ file: file.name, ...toAddress(DEFAULTS, values) });
     work(body, "atlas", { files: { atlas: file.id }, ...values, cell }, (found) => { drawControls(found.columns); return showAtlas(found, cell, (chosen) => { cell = chosen; refresh(); }); });
   };
   const changed = debounce(() => { cell = null; refresh(); }, 300);
@@ -64,7 +64,7 @@ function heat(found, cell, choose) {
     const pressed = cell && cell[0] === one.x && cell[1] === one.y;
     return h("button", { type: "button", "aria-pressed": String(Boolean(pressed)), title: `${one.count} records${one.proved ? ", all proved" : ""}`, "aria-label": `${found.x} ${one.x}, ${found.y} ${one.y}: ${text}, ${one.count} records`, style: { background: `color-mix(in oklab, ${hue} ${Math.round((90 * Math.abs(value)) / largest)}%, #f4f6f9)` }, on: { click: () => choose(pressed ? null : [one.x, one.y]) } }, sure ? text : `≥${text}`);
   };
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "heat map" }, h("table", { class: "heat" }, h("caption", { class: "hint" }, `${found.y} down, ${found.x} across; choose a cell for its rows`),
+  return scroll("heat map", h("table", { class: "heat" }, h("caption", { class: "hint" }, `${found.y} down, ${found.x} across; choose a cell for its rows`),
     h("thead", {}, h("tr", {}, h("td", {}), across.map((x) => h("th", { scope: "col" }, x || "none")))),
     h("tbody", {}, up.map((y) => h("tr", {}, h("th", { scope: "row" }, y || "none"), across.map((x) => h("td", {}, at.has(`${x} ${y}`) ? button(at.get(`${x} ${y}`)) : "")))))));
 }
@@ -77,9 +77,9 @@ function link(row) {
 function rows(found) {
   const columns = ["network", "readout", "seed", "parameters", "rank", "upper", "verdict", "formula", "status", "agreement"];
   return [h("p", { class: "hint" }, `${compact(found.rows_count)} rows${found.rows_count > found.rows.length ? `, the first ${found.rows.length} shown` : ""}`),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "rows", style: { maxHeight: "24rem", overflowY: "auto" } }, h("table", {},
+    scroll("rows", h("table", { class: "rows" },
       h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col" }, c)), h("th", { scope: "col" }, "certificate"))),
-      h("tbody", {}, found.rows.map((row) => h("tr", {}, columns.map((c) => h("td", { class: typeof row[c] === "number" ? "number" : "" }, compact(row[c]))), h("td", { class: "nowrap" }, Object.keys(row.evidence).length ? h("details", {}, h("summary", {}, "evidence"), h("pre", { tabindex: 0 }, JSON.stringify(row.evidence, null, 1))) : null, h("a", { href: link(row) }, "prove again")))))))];
+      h("tbody", {}, found.rows.map((row) => h("tr", {}, columns.map((c) => h("td", { class: typeof row[c] === "number" ? "number" : "" }, compact(row[c]))), h("td", {}, Object.keys(row.evidence).length ? h("details", {}, h("summary", {}, "evidence"), h("pre", { tabindex: 0 }, JSON.stringify(row.evidence, null, 1))) : null, h("a", { href: link(row) }, "prove again")))))))];
 }
 
 async function drawScatter(place, points) {

@@ -1,5 +1,5 @@
 // The diagram of spaces, as the library draws it; a symmetry lights up what it moves.
-import { h } from "./dom.js";
+import { h, scroll } from "./dom.js";
 
 export function showDiagram({ svg, symmetries }) {
   const drawing = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
@@ -12,5 +12,5 @@ export function showDiagram({ svg, symmetries }) {
       part.classList.toggle("dim", Boolean(moved) && !on);
     }
   };
-  return { element: h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "diagram of spaces" }, document.adoptNode(drawing)), light };
+  return { element: scroll("diagram of spaces", document.adoptNode(drawing)), light };
 }

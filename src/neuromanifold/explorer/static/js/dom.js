@@ -18,6 +18,9 @@ export const s = (tag, properties, ...children) => fill(document.createElementNS
 
 export const notice = (kind, sentence) => h("p", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, h("span", {}, sentence));
 
+// A part that scrolls by itself, with the keyboard too.
+export const scroll = (label, ...children) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, children);
+
 let count = 0;
 export const fresh = (name) => `${name}-${++count}`;
 

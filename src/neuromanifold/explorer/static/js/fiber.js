@@ -1,16 +1,16 @@
 // Fiber: a walk along weights with one function, and whether two files have the same function.
-import { compact, debounce, field, h, indexed, notice } from "./dom.js";
+import { compact, debounce, field, h, indexed, notice, scroll } from "./dom.js";
 import { heatMap } from "./heatmap.js";
 import { architectureControls, architectureOf } from "./network.js";
-import { codeBox, dropZone, sessionFiles, table, work } from "./parts.js";
+import { codeBox, dropZone, fromAddress, sessionFiles, table, toAddress, work } from "./parts.js";
 
 const DEFAULTS = { widths: "3,2", ranks: "2", tokens: "4", attention: "softmax", heads: "1", value_ranks: "2", skip: "none", mask: "none", temperature: "1", seed: "0", condition: "4", steps: "24" };
 
 export async function render(root, parameters, remember) {
-  const values = { ...DEFAULTS, ...Object.fromEntries([...parameters].filter(([key]) => key in DEFAULTS)) };
+  const values = fromAddress(DEFAULTS, parameters);
   const walk = h("div", { class: "stack" }), pair = [], chosen = h("p", { class: "muted" }, "No file yet."), compared = h("div", { class: "stack", "aria-live": "polite" });
   const start = () => {
-    remember(Object.fromEntries(Object.entries(values).filter(([key, value]) => value !== DEFAULTS[key])));
+    remember(toAddress(DEFAULTS, values));
     work(walk, "walk", { architecture: architectureOf(values), seed: Number(values.seed), condition: Number(values.condition), steps: Number(values.steps) }, showWalk);
   };
   const changed = debounce(start, 350);
@@ -79,7 +79,7 @@ function showWalk(result) {
   ].filter(Boolean);
 }
 
-const matrixTable = (name, matrix) => h("div", { class: "panel" }, h("h3", {}, name), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name }, h("table", {}, h("tbody", {}, matrix.map((row) => h("tr", {}, row.map((x) => h("td", { class: "number" }, compact(+x.toPrecision(3))))))))));
+const matrixTable = (name, matrix) => h("div", { class: "panel" }, h("h3", {}, name), scroll(name, h("table", {}, h("tbody", {}, matrix.map((row) => h("tr", {}, row.map((x) => h("td", { class: "number" }, compact(+x.toPrecision(3))))))))));
 
 function showComparison(result, walkThere) {
   const kind = { same: "good", different: "bad", undecided: "warn" }[result.verdict];

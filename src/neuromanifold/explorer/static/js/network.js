@@ -1,8 +1,8 @@
 // Network: an architecture, its formula at once, a proof on request.
 import { ask, startJob } from "./api.js";
-import { choice, compact, debounce, field, h, indexed, notice } from "./dom.js";
+import { choice, compact, debounce, field, h, indexed, notice, scroll } from "./dom.js";
 import { showDiagram } from "./diagram.js";
-import { codeBox, download, dropZone, latest, sessionFiles, work } from "./parts.js";
+import { codeBox, download, dropZone, fromAddress, latest, sessionFiles, toAddress, work } from "./parts.js";
 
 const DEFAULTS = { widths: "4,2,3", ranks: "2,2", tokens: "3", attention: "lightning", heads: "1", value_ranks: "", skip: "none", mask: "none", temperature: "1", readout: "logits", seed: "0", network: "architecture" };
 const COLOURS = ["#8ec5a6", "#f2c46d", "#9cc3ee", "#e5a3a0", "#c6b3e6", "#bfc7d1", "#f0b48a"];
@@ -35,7 +35,7 @@ export function architectureControls(values, changed, { readout = true } = {}) {
 }
 
 export async function render(root, parameters, remember) {
-  const values = { ...DEFAULTS, ...Object.fromEntries([...parameters].filter(([key]) => key in DEFAULTS)) };
+  const values = fromAddress(DEFAULTS, parameters);
   const modules = await sessionFiles("network");
   const theory = h("div", { class: "stack" }), proof = h("div", { "aria-live": "polite" }), code = h("div", {});
   const prove = h("button", { type: "button", on: { click: () => startProof() } }, "Prove the dimension");
@@ -46,7 +46,7 @@ export async function render(root, parameters, remember) {
 
   const offer = ({ proof: { offered, sentence } }) => { prove.disabled = !offered; gate.textContent = sentence; };
   const refresh = async () => {
-    remember(Object.fromEntries(Object.entries(values).filter(([key, value]) => value !== DEFAULTS[key])));
+    remember(toAddress(DEFAULTS, values));
     const turn = ++changes;
     if (module()) {
       prove.disabled = true;
@@ -115,7 +115,7 @@ export async function render(root, parameters, remember) {
 }
 
 function ledger(lines, parameters) {
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "ledger" }, h("table", {},
+  return scroll("ledger", h("table", {},
     h("thead", {}, h("tr", {}, h("th", { class: "number", scope: "col" }, "dimensions"), h("th", { scope: "col" }, "what"), h("th", { scope: "col" }, "statement"))),
     h("tbody", {}, lines.filter((line) => line.dimension || ["dimension", "unexplained"].includes(line.name)).map((line) => h("tr", {}, h("td", { class: "number" }, compact(line.dimension)), h("td", {}, line.name), h("td", {}, line.statement ? h("a", { href: `#/paper?id=${line.statement}` }, line.statement) : "")))),
     h("tfoot", {}, h("tr", {}, h("td", { class: "number" }, h("b", {}, compact(parameters))), h("td", {}, "parameters"), h("td", {})))));

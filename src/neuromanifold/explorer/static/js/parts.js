@@ -1,6 +1,6 @@
 // What several views share: code with copy buttons, work with progress, places to drop files.
 import { ask, startJob, upload } from "./api.js";
-import { fresh, h, notice } from "./dom.js";
+import { fresh, h, notice, scroll } from "./dom.js";
 
 export function codeBox({ python, command }, what = "this") {
   const block = (name, text) => {
@@ -61,6 +61,10 @@ export function dropZone(text, kinds, onFile) {
   return zone;
 }
 
+// What a view shows, as far as the address says, and the other way round: what is not usual.
+export const fromAddress = (usual, parameters) => ({ ...usual, ...Object.fromEntries([...parameters].filter(([key]) => key in usual)) });
+export const toAddress = (usual, values) => Object.fromEntries(Object.entries(values).filter(([key, value]) => value !== usual[key]));
+
 // Runs one question at a time: of those asked meanwhile, only the last.
 export function latest(run) {
   let busy = false, next = null;
@@ -84,7 +88,7 @@ export function download(name, text) {
 }
 
 export function table(columns, rows, caption) {
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+  return scroll(caption,
     h("table", {}, h("caption", { class: "visually-hidden" }, caption),
       h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col" }, c)))),
       h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell)))))));

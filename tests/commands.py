@@ -1,11 +1,20 @@
-"""The command line as a process of its own, that can be killed."""
+"""The command line: in this process, or in one of its own that can be killed."""
 
 import os
 import subprocess
 import sys
 import time
 
+from neuromanifold.cli import main
+
 MAIN = "import sys; from neuromanifold.cli import main; sys.exit(main())"
+
+
+def run(capsys, *arguments):
+    """The exit code of `neuromanifold` with these arguments, and what it prints."""
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 def start(*arguments, **options):
