@@ -158,7 +158,7 @@ def boundary_points(trial: Trial) -> str:
     zero = point_of(Kind(2, 2, 2, 0, 1), trial.seed)
     trial.equal("the zero function: classified", True, classify(zero).boundary)
     return (
-        f"{len(trial.cases)} comparisons: at points of ranks one, whether the Zariski "
+        f"{trial.cases} comparisons: at points of ranks one, whether the Zariski "
         "closure leaves the neuromanifold at three small distances ε, float64 "
         f"(seed {trial.seed})"
     )

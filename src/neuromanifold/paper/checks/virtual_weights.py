@@ -198,7 +198,7 @@ def product_formula(trial: Trial) -> str:
 def network_from_virtual_weights(trial: Trial) -> str:
     """A lightning network is the product that the recursion builds (lemma-3.6)."""
     product_formula(trial)
-    exact, networks = len(trial.cases), trial.some(_NUMERIC, 1)
+    exact, networks = trial.cases, trial.some(_NUMERIC, 1)
     for network in networks:
         W, X = generic(network, trial.seed)
         trial.close(network.name, distance(output(W, X), _recursion(W, X)), ROUNDING)
@@ -228,7 +228,7 @@ def recursion(trial: Trial) -> str:
             error = distance(X_i @ X_i.T, L @ X @ D @ X.T @ L.T)
             trial.close(f"{network}: layer {i + 1}", error, ROUNDING)
     return (
-        f"{len(trial.cases)} layers of {len(networks)} networks, X_i X_iᵀ from the layers against "
+        f"{trial.cases} layers of {len(networks)} networks, X_i X_iᵀ from the layers against "
         f"L_i X D_i Xᵀ L_iᵀ, float64 (seed {trial.seed})"
     )
 
@@ -304,6 +304,6 @@ def special_weights(trial: Trial) -> str:
         found = (proof.lower, proof.upper)
         trial.equal(f"{network}, zero {', '.join(zeros)}", (dimension, dimension), found)
     return (
-        f"exact ranks and bounds at {len(trial.cases)} weights with zeros, counted by hand "
+        f"exact ranks and bounds at {trial.cases} weights with zeros, counted by hand "
         f"(seed {trial.seed})"
     )
