@@ -68,19 +68,6 @@ def test_layers_behind_a_collapsing_form_are_not_seen():
 
 
 @pytest.mark.statement("softmax-fibers")
-def test_facts_know_the_first_collapsing_form():
-    def first(ranks, skew, tokens):
-        facts = Facts((2,) * 4, (2,) * 3, tokens, "softmax", form_ranks=ranks, skew_forms=skew)
-        return facts.first_collapsing
-
-    assert first((2, 2, 2), (False, True, False), 2) == 2
-    assert first((2, 2, 2), (False, True, False), 3) is None
-    assert first((2, 2, 0), (False, True, True), 3) == 3
-    assert first((0, 2, 2), (True, True, False), 2) == 1
-    assert Facts((2,) * 4, (2,) * 3, 2, "softmax").first_collapsing is None
-
-
-@pytest.mark.statement("softmax-fibers")
 def test_weights_without_a_linear_map_have_the_zero_function():
     X = np.random.default_rng(0).standard_normal((2, 3))
     values = [from_forms([M], X, 0 * LINEAR, attention="softmax") for M in (FORM, OTHER)]
