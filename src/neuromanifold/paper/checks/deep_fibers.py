@@ -35,9 +35,9 @@ def rescalings_only(trial: Trial) -> str:
     for d, d_out, depth in trial.some(_DIFFERENTIALS, 2):
         network = Architecture((d,) * depth + (d_out,), (d,) * depth, 3)
         found = certify_virtual(network, trial.seed)
-        kernels[f"d_0 = {d}, d_l = {d_out}, l = {depth}"] = found.parameters - found.lower
-        kernel = found.parameters - found.lower
-        trial.equal(f"kernel at d = {d}, d_l = {d_out}, l = {depth}", depth, kernel)
+        name = f"d_0 = {d}, d_l = {d_out}, l = {depth}"
+        kernels[name] = found.parameters - found.lower
+        trial.equal(f"kernel at {name}", depth, kernels[name])
     trial.numbers["dimensions of the kernel of the differential"] = kernels
     _zero_linear_map(trial)
     return (
@@ -49,11 +49,7 @@ def rescalings_only(trial: Trial) -> str:
 def _recovered(trial: Trial, network: Architecture) -> None:
     """(M, L) of the weights found from the exact black box, against the true ones."""
     generator = np.random.default_rng((trial.seed, 21))
-    tensors = [
-        {name: generator.integers(-3, 4, shape) for name, shape in shapes.items()}
-        for shapes in network.shapes
-    ]
-    W = Weights.from_tensors(network, tensors)
+    W = Weights.made(network, lambda _, shape: generator.integers(-3, 4, shape))
     found = recover(exact_network_oracle(W), network, seed=trial.seed)
     if found.weights is None:
         trial.case(f"{network}: recovered", found.reason)

@@ -7,6 +7,7 @@ import numpy as np
 
 from neuromanifold.architecture import Architecture, Attention
 from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.geometry.layer import Factors
 from neuromanifold.networks.weights import unflatten
 from neuromanifold.paper.checks.evaluation import distance, generic, output
 from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
@@ -67,11 +68,8 @@ def softmax_layer(trial: Trial) -> str:
         answer = recover(network_oracle(W), layer, seed=trial.seed)
         error = 1.0
         if answer.weights is not None:
-            pairs = [
-                np.concatenate([one.attention_matrices()[0], one.value_maps()[0]])
-                for (one,) in (W.layers, answer.weights.layers)
-            ]
-            error = distance(*pairs)
+            layers = map(Factors.of, (W, answer.weights))
+            error = distance(*(np.concatenate([one.form, one.value_map]) for one in layers))
         trial.close(f"{layer}: (A, V) from the function", error, RECOVERED)
         vector = W.flatten()
         vector[-2 * layer.widths[0] :] = 0

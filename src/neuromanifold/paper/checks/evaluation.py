@@ -82,19 +82,11 @@ def generic(architecture: Architecture, seed: int) -> tuple[Weights, Float[np.nd
     return conditioned_weights(architecture, seed), normal_input(architecture, seed)
 
 
-def as_integers(weights: Weights) -> Weights:
-    """The same weights with Python integers for entries."""
-    return jax.tree.map(_exact, weights)
-
-
-def _exact(tensor: np.ndarray) -> np.ndarray:
-    return np.vectorize(int, otypes=[object])(np.asarray(tensor))
-
-
 def exact_output(weights: Weights, X: np.ndarray) -> np.ndarray:
     """φ_W(X) of a lightning network in Python integers, from the token loop."""
-    integers, Y = as_integers(weights), _exact(X)
-    for layer in integers.layers:
+    exact = np.vectorize(int, otypes=[object])
+    Y = exact(X)
+    for layer in jax.tree.map(exact, weights).layers:
         Y = token_loop(layer, Y, weights.architecture)
     return Y
 

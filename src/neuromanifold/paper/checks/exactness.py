@@ -113,8 +113,8 @@ def formal_exponentials(trial: Trial) -> str:
 
 def _opposite_heads(seed: int) -> Weights:
     """Two heads (A, V) and (−A, V), d = t = 2: exponents f and −f."""
-    one = conditioned_weights(Architecture((2, 2), (2,), 2, "softmax"), seed).layers[0]
-    tensors = {name: np.asarray(tensor) for name, tensor in one.tensors().items()}
+    (one,) = conditioned_weights(Architecture((2, 2), (2,), 2, "softmax"), seed).layers
+    tensors = one.arrays()
     both = {name: np.concatenate([tensor, tensor]) for name, tensor in tensors.items()}
     both["key"] = np.concatenate([tensors["key"], -tensors["key"]])
     return Weights.from_tensors(Architecture((2, 2), (2,), 2, "softmax", heads=2), [both])

@@ -12,7 +12,7 @@ import numpy as np
 from neuromanifold.architecture import Architecture, Mask, Skip
 from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.networks.weights import Weights, random_weights
+from neuromanifold.networks.weights import Weights, random_weights, replace_layers
 from neuromanifold.paper.checks.deep_fibers import certify_virtual
 from neuromanifold.paper.checks.evaluation import (
     DIFFERENT,
@@ -145,14 +145,12 @@ def _unseen_direction(network: Architecture, seed: int) -> tuple[np.ndarray, np.
     b = (1, −1; 2, −2) and J is the skew 2 × 2 matrix.
     """
     W, X = random_weights(network, seed), normal_input(network, seed)
-    tensors = [
-        {name: np.array(part) for name, part in layer.tensors().items()} for layer in W.layers
-    ]
-    S = np.linalg.inv(np.concatenate(list(tensors[0]["value"]), axis=1))
+    first, second = (layer.arrays() for layer in W.layers)
+    S = np.linalg.inv(np.concatenate(list(first["value"]), axis=1))
     B = S.T @ np.kron([[1.0, -1.0], [2.0, -2.0]], [[0.0, 1.0], [-1.0, 0.0]]) @ S
-    K, Q = tensors[1]["key"], tensors[1]["query"]
+    K, Q = second["key"], second["query"].copy()
     Q[0] = np.linalg.solve(K[0].T, K[0].T @ Q[0] + B)
-    return output(W, X), output(Weights.from_tensors(network, tensors), X)
+    return output(W, X), output(replace_layers(W, [{}, {"query": Q}]), X)
 
 
 Forms = Sequence[np.ndarray]
