@@ -51,7 +51,7 @@ def test_a_broken_formula_exits_with_one_and_names_the_statement(capsys, tmp_pat
 
 
 def test_an_interruption_keeps_what_is_done(capsys, tmp_path, monkeypatch):
-    def interrupt(quick, seed):
+    def interrupt(trial):
         raise KeyboardInterrupt
 
     monkeypatch.setitem(run.CHECKS, "eq-2", interrupt)

@@ -5,9 +5,8 @@ from itertools import product
 import pytest
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.errors import ArgumentError
+from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.redundancy import redundancy
-from neuromanifold.formula.sample_complexity import sample_complexity
 
 
 def shares(*args, **fields):
@@ -106,28 +105,8 @@ def test_redundancy_prints_its_numbers():
 
 
 @pytest.mark.statement("sample-complexity")
-def test_sample_numbers_grow_with_the_dimension_and_not_with_the_parameters():
+def test_the_equations_needed_grow_with_the_dimension_and_not_with_the_parameters():
     few, many = (Architecture((3, 3), (a,), 2) for a in (3, 30))
     assert many.parameters == 7 * few.parameters
-    assert sample_complexity(few, 0.1) == sample_complexity(many, 0.1)
-    found = sample_complexity(few, excess=0.5)
-    assert found.formula.dimension == 17
-    assert found.equations_per_sample == 6
-    assert found.least_samples == 3
-    assert found.samples_for_excess == 34
-    assert len(found.assumptions) == 3
-
-
-def test_sample_numbers_say_what_they_assume():
-    text = str(sample_complexity(Architecture((3, 3), (3,), 2)))
-    assert text.startswith("At least 3 noiseless samples, assuming that inputs are generic; that ")
-    assert text.endswith("The dimension is 17 (theorem, cor-3.3).")
-    unknown = sample_complexity(Architecture((3, 3), (3,), 1, heads=2), 0.1)
-    assert (unknown.least_samples, unknown.samples_for_excess) == (None, None)
-    assert str(unknown) == str(unknown.formula)
-
-
-@pytest.mark.parametrize("excess", [0.0, -1.0, float("nan"), float("inf")])
-def test_an_excess_that_is_not_positive_is_refused(excess):
-    with pytest.raises(ArgumentError, match="excess must be positive and finite; got"):
-        sample_complexity(Architecture((3, 3), (3,), 2), excess)
+    for network in (few, many):
+        assert [certify(network, inputs=n).lower for n in (16, 17, 18, 27)] == [16, 17, 17, 17]

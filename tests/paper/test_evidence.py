@@ -8,68 +8,71 @@ import pytest
 
 from neuromanifold.errors import FileFormatError
 from neuromanifold.files import plain
-from neuromanifold.paper.checks.evidence import (
-    Counterexample,
-    Evidence,
-    Finding,
-    apart,
-    close,
-    equal,
-    evidence_of,
-)
+from neuromanifold.paper.checks.evidence import Evidence, evidence_of
+from neuromanifold.paper.checks.trial import Trial
 from neuromanifold.statements import get
 
 
 @pytest.mark.parametrize(
-    ("case", "failure"),
+    ("compare", "case", "failure"),
     [
-        (equal("n", 3, 3), None),
-        (equal("n", 3, 4), "expected 3, found 4"),
-        (equal("array", np.eye(2), np.eye(2)), None),
-        (equal("shapes", np.eye(2), np.eye(3)), "expected"),
-        (close("error", 1e-12, 1e-10), None),
-        (close("error", 1e-9, 1e-10), "error 1e-09, tolerance 1e-10"),
-        (close("error", float("nan"), 1e-10), "error nan"),
-        (apart("functions", 0.5, 1e-3), None),
-        (apart("functions", 0.0, 1e-3), "distance 0"),
+        (Trial.equal, ("n", 3, 3), None),
+        (Trial.equal, ("n", 3, 4), "n: expected 3, found 4"),
+        (Trial.equal, ("array", np.eye(2), np.eye(2)), None),
+        (Trial.equal, ("shapes", np.eye(2), np.eye(3)), "shapes: expected"),
+        (Trial.at_most, ("rank", 4, 4), None),
+        (Trial.at_most, ("rank", 5, 4), "rank: 5 > 4"),
+        (Trial.close, ("error", 1e-12, 1e-10), None),
+        (Trial.close, ("error", 1e-9, 1e-10), "error: error 1e-09, tolerance 1e-10"),
+        (Trial.close, ("error", float("nan"), 1e-10), "error: error nan"),
+        (Trial.apart, ("functions", 0.5, 1e-3), None),
+        (Trial.apart, ("functions", 0.0, 1e-3), "functions: distance 0"),
+        (Trial.apart, ("functions", float("nan"), 1e-3), "functions: distance nan"),
     ],
 )
-def test_a_case_says_how_it_fails(case, failure):
-    assert (case.failure is None) == (failure is None)
-    assert failure is None or failure in case.failure
+def test_a_case_says_how_it_fails(compare, case, failure):
+    trial = Trial(quick=True)
+    compare(trial, *case)
+    assert trial.cases == 1
+    assert len(trial.failures) == (failure is not None)
+    assert failure is None or trial.failures[0].startswith(failure)
 
 
-GOOD, BAD = equal("good", 1, 1), equal("bad", 1, 2)
-
-
-def verdict(id_, *cases, counterexample=None):
-    return evidence_of(get(id_), Finding("", list(cases), {}, counterexample), 0.0).verdict
+def verdict(id_, *found, refutes=None):
+    trial = Trial(quick=True)
+    for number in found:
+        trial.equal("number", 1, number)
+    if refutes is not None:
+        trial.refute("2 is not 3", refutes, {"two": 2})
+    return evidence_of(get(id_), "", trial, 0.0).verdict
 
 
 def test_verdicts_follow_from_cases_status_and_counterexample():
-    shown = Counterexample("2 is not 3", True, {"two": 2})
-    assert verdict("thm-3.2", GOOD) == "holds"
-    assert verdict("head-mixing", GOOD) == "conjecture"
-    assert verdict("conj-3.10", GOOD) == "holds"
-    assert verdict("redundancy", GOOD, counterexample=shown) == "corrected"
-    assert verdict("thm-3.2", GOOD, BAD) == "fails"
-    assert verdict("redundancy", BAD, counterexample=shown) == "fails"
+    assert verdict("thm-3.2", 1) == "holds"
+    assert verdict("head-mixing", 1) == "conjecture"
+    assert verdict("conj-3.10", 1) == "holds"
+    assert verdict("redundancy", 1, refutes=True) == "corrected"
+    assert verdict("thm-3.2", 1, 2) == "fails"
+    assert verdict("redundancy", 2, refutes=True) == "fails"
 
 
 def test_a_check_without_comparisons_or_with_a_false_counterexample_fails():
-    refuted = Counterexample("3 is not 3", False, {})
     assert verdict("thm-3.2") == "fails"
-    assert verdict("redundancy", GOOD, counterexample=refuted) == "fails"
+    assert verdict("redundancy", refutes=True) == "fails"
+    assert verdict("redundancy", 1, refutes=False) == "fails"
 
 
 def test_evidence_survives_json():
-    finding = Finding("one", [GOOD], {"rank": np.int64(3), "table": {1: (2.5, None)}})
-    evidence = evidence_of(get("thm-3.2"), finding, 1.5)
+    trial = Trial(quick=True, numbers={"rank": np.int64(3), "table": {1: (2.5, None)}})
+    trial.equal("one", 1, 1)
+    trial.refute("2 is not 3", True, {"two": np.int64(2)})
+    evidence = evidence_of(get("thm-3.2"), "one", trial, 1.5)
     data = json.loads(json.dumps({**evidence.to_dict(), "seconds": evidence.seconds}))
     assert Evidence.from_dict(data) == evidence
     assert evidence.evidence == {
         "cases": 1,
         "failures": [],
+        "counterexample": {"text": "2 is not 3", "two": 2},
         "rank": 3,
         "table": {"1": [2.5, None]},
     }

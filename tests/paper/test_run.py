@@ -6,7 +6,6 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.formula import all_widths
 from neuromanifold.networks import virtual
 from neuromanifold.paper.checks import run, virtual_weights
-from neuromanifold.paper.checks.evidence import Finding, equal
 from neuromanifold.paper.checks.exact_dimensions import certified
 
 
@@ -19,9 +18,10 @@ def counted(monkeypatch):
     """A check that counts its calls, in place of that of eq-1."""
     calls = []
 
-    def check(quick, seed):
-        calls.append((quick, seed))
-        return Finding("nothing much", [equal("one", 1, 1)])
+    def check(trial):
+        calls.append((trial.quick, trial.seed))
+        trial.equal("one", 1, 1)
+        return "nothing much"
 
     monkeypatch.setitem(run.CHECKS, "eq-1", check)
     return calls
@@ -63,7 +63,7 @@ def test_a_broken_file_is_no_evidence(tmp_path, counted, content):
 
 
 def test_failures_are_not_kept(tmp_path, monkeypatch):
-    def stops(quick, seed):
+    def stops(trial):
         raise ZeroDivisionError("of all things")
 
     monkeypatch.setitem(run.CHECKS, "eq-1", stops)

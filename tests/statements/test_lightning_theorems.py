@@ -9,39 +9,45 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.all_widths import virtual_dimension
 from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.paper.checks.evaluation import from_forms
 from neuromanifold.paper.checks.lightning_proofs import (
     causal_orders,
     draw,
     inner_expansion,
-    network,
     one_vector,
     polynomials,
     rank_one_layer,
     two_tokens,
     valuation,
 )
+from neuromanifold.paper.checks.trial import Trial
 from neuromanifold.statements import Facts
-
-
-def holds(*cases):
-    assert [case.failure for case in cases if case.failure] == []
 
 
 @pytest.mark.statement("all-widths")
 @pytest.mark.statement("one-token")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_one_token_and_tokens_behind_a_rank_one_layer_have_products_of_forms(seed):
-    holds(*(one_vector(seed, depth, d) for depth, d in product((1, 2), (1, 2, 3))))
-    holds(*(rank_one_layer(seed, depth, j, 2) for depth, j in [(1, 1), (2, 1), (2, 2), (3, 2)]))
-    holds(two_tokens(seed, 1), two_tokens(seed, 2))
+    trial = Trial(quick=False, seed=seed)
+    for depth, d in product((1, 2), (1, 2, 3)):
+        one_vector(trial, depth, d)
+    for depth, j in [(1, 1), (2, 1), (2, 2), (3, 2)]:
+        rank_one_layer(trial, depth, j, 2)
+    for depth in (1, 2):
+        two_tokens(trial, depth)
+    assert (trial.cases, trial.failures) == (12, [])
 
 
 @pytest.mark.statement("causal-mask")
 @pytest.mark.statement("inner-skip")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_masks_and_inner_skips_show_skew_parts(seed):
-    holds(*causal_orders(seed, 3, 2), *causal_orders(seed, 2, 3))
-    holds(*(inner_expansion(seed, depth, d) for depth, d in product((1, 2, 3), (1, 2))))
+    trial = Trial(quick=False, seed=seed)
+    for depth, d in [(3, 2), (2, 3)]:
+        causal_orders(trial, depth, d)
+    for depth, d in product((1, 2, 3), (1, 2)):
+        inner_expansion(trial, depth, d)
+    assert (trial.cases, trial.failures) == (11, [])
 
 
 @pytest.mark.statement("one-token")
@@ -49,8 +55,8 @@ def test_one_token_does_not_show_skew_parts():
     forms, L, (x, z, _) = draw(3, 2, 3)
     skew = np.array([[0, 1, -2], [-1, 0, 3], [2, -3, 0]])
     X = polynomials(x, z)[:, None]
-    for inner in (False, True):
-        change = network(forms + skew, L, X, inner=inner) - network(forms, L, X, inner=inner)
+    for skip in ("none", "inner"):
+        change = from_forms(forms + skew, X, L, skip=skip) - from_forms(forms, X, L, skip=skip)
         assert valuation(change) is None
 
 

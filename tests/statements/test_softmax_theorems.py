@@ -10,6 +10,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.paper.checks.consensus import consensus_orders, spreads
+from neuromanifold.paper.checks.evaluation import from_forms
 from neuromanifold.paper.checks.exact_dimensions import theorem
 from neuromanifold.paper.checks.softmax import (
     FORM,
@@ -17,11 +18,11 @@ from neuromanifold.paper.checks.softmax import (
     OTHER,
     ROWS,
     SKEW,
-    compared,
+    compare,
     other_normaliser,
     random_softmax,
-    twin,
 )
+from neuromanifold.paper.checks.trial import Trial
 from neuromanifold.statements import Facts, beyond, deep, get, softmax, unmet
 
 PLAIN = {"widths": (2, 2, 2), "ranks": (2, 2), "tokens": 2, "attention": "softmax"}
@@ -53,35 +54,23 @@ def test_the_spread_is_cubed_by_every_layer_and_layers_are_seen_at_twice_its_ord
 
 @pytest.mark.statement("softmax-fibers")
 def test_layers_behind_a_collapsing_form_are_not_seen():
-    def same(first, second, tokens, expected):
-        assert compared(first, second, tokens, 0, same=expected).failure is None
-
-    zero = np.zeros((2, 2))
-    same((SKEW, FORM), (SKEW, OTHER), 2, True)  # the edge: two tokens and a skew form
-    same((SKEW, FORM), (SKEW, OTHER), 3, False)
-    same((SKEW + 0.1 * FORM, FORM), (SKEW + 0.1 * FORM, OTHER), 2, False)
-    same((zero, FORM), (zero, OTHER), 4, True)
-    same((FORM, zero, SKEW), (FORM, zero, OTHER), 3, True)
-    same((FORM, zero, SKEW), (OTHER, zero, SKEW), 3, False)
-
-
-@pytest.mark.statement("softmax-fibers")
-def test_facts_know_the_first_collapsing_form():
-    def first(ranks, skew, tokens):
-        facts = Facts((2,) * 4, (2,) * 3, tokens, "softmax", form_ranks=ranks, skew_forms=skew)
-        return facts.first_collapsing
-
-    assert first((2, 2, 2), (False, True, False), 2) == 2
-    assert first((2, 2, 2), (False, True, False), 3) is None
-    assert first((2, 2, 0), (False, True, True), 3) == 3
-    assert first((0, 2, 2), (True, True, False), 2) == 1
-    assert Facts((2,) * 4, (2,) * 3, 2, "softmax").first_collapsing is None
+    trial, zero = Trial(quick=False), np.zeros((2, 2))
+    for case in [
+        ((SKEW, FORM), (SKEW, OTHER), 2, True),  # the edge: two tokens and a skew form
+        ((SKEW, FORM), (SKEW, OTHER), 3, False),
+        ((SKEW + 0.1 * FORM, FORM), (SKEW + 0.1 * FORM, OTHER), 2, False),
+        ((zero, FORM), (zero, OTHER), 4, True),
+        ((FORM, zero, SKEW), (FORM, zero, OTHER), 3, True),
+        ((FORM, zero, SKEW), (OTHER, zero, SKEW), 3, False),
+    ]:
+        compare(trial, *case)
+    assert (trial.cases, trial.failures) == (6, [])
 
 
 @pytest.mark.statement("softmax-fibers")
 def test_weights_without_a_linear_map_have_the_zero_function():
     X = np.random.default_rng(0).standard_normal((2, 3))
-    values = [twin(forms, X, 0 * LINEAR, mask=False, inner=False) for forms in ([FORM], [OTHER])]
+    values = [from_forms([M], X, 0 * LINEAR, attention="softmax") for M in (FORM, OTHER)]
     assert not np.any(values)
     assert unmet(get("softmax-fibers"), Facts(**PLAIN, linear_rank=0)) == ("rank L = 0 < 1",)
 
@@ -89,13 +78,11 @@ def test_weights_without_a_linear_map_have_the_zero_function():
 @pytest.mark.statement("softmax-causal-fibers")
 @pytest.mark.statement("softmax-inner-fibers")
 def test_masks_and_skips_see_everything_except_skew_forms_at_two_tokens():
-    zero = np.zeros((2, 2))
-    causal = {"mask": True}
-    for tokens, same in ((2, True), (3, False)):
-        case = compared((zero, SKEW), (SKEW / 2, zero), tokens, 1, same=same, **causal)
-        assert case.failure is None
-        case = compared((SKEW, -SKEW / 2), (zero, SKEW / 2), tokens, 1, same=same, inner=True)
-        assert case.failure is None
+    trial, zero = Trial(quick=False, seed=1), np.zeros((2, 2))
+    for edge in ((2, True), (3, False)):
+        compare(trial, (zero, SKEW), (SKEW / 2, zero), *edge, mask="causal")
+        compare(trial, (SKEW, -SKEW / 2), (zero, SKEW / 2), *edge, skip="inner")
+    assert (trial.cases, trial.failures) == (4, [])
     skew = {**PLAIN, "mask": "causal", "skew_forms": (True, False)}
     assert unmet(get("softmax-causal-fibers"), Facts(**skew)) == (
         "M_1 is skew-symmetric, with two tokens",

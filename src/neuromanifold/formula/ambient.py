@@ -4,7 +4,7 @@ from math import comb
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import HypothesisError
-from neuromanifold.statements import Facts, applies, get, unmet
+from neuromanifold.statements import applies, get, unmet
 
 
 def ambient_dimension(architecture: Architecture) -> int:
@@ -16,7 +16,7 @@ def ambient_dimension(architecture: Architecture) -> int:
     >>> ambient_dimension(Architecture(widths=(2, 1), ranks=(2,), tokens=2))
     40
     """
-    failures = unmet(get("ambient"), Facts.of(architecture))
+    failures = unmet(get("ambient"), architecture)
     if failures:
         raise HypothesisError(
             f"only lightning networks without skip are homogeneous polynomial maps; "
@@ -36,7 +36,7 @@ def polynomial_maps(architecture: Architecture, d: int, d_out: int, depth: int, 
     coordinates, with the inner skip sums of forms of the degrees 1, 3, …, 3^l. (In one variable
     that is the first count.) There always are some: what leaves no room for any is kept.
     """
-    if most <= 0 or not applies(get("polynomial-maps"), Facts.of(architecture)):
+    if most <= 0 or not applies(get("polynomial-maps"), architecture):
         return most
     inner = architecture.skip == "inner"
     entries = forms_of_degree((3**depth - 1) // 2, d * (d + 1) // 2 + inner, most)

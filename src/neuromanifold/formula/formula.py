@@ -11,18 +11,16 @@ from dataclasses import dataclass, replace
 from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
-from neuromanifold.formula.all_widths import matrices_of_rank, virtual_upper_bound
-from neuromanifold.formula.heads import linear_maps
+from neuromanifold.formula.all_widths import virtual_upper_bound
+from neuromanifold.formula.heads import linear_maps, pairs_dimension
 from neuromanifold.formula.layers import layers_bound
 from neuromanifold.formula.readouts import narrowed
-from neuromanifold.statements import Facts, Status, applies, get, unmet
+from neuromanifold.statements import Status, applies, get, unmet
 
 
 def _residual_lightning(architecture: Architecture) -> int:
     """The layers' pairs (A_i, V_i), less a scaling each (residual-skip)."""
-    d = architecture.widths[0]
-    pairs = sum(matrices_of_rank(min(a, d), d, d) + d * d for a in architecture.ranks)
-    return pairs - architecture.depth
+    return pairs_dimension(architecture) - architecture.depth
 
 
 # The statements that give a dimension, and how. With one head and no residual skip each says that
@@ -107,16 +105,15 @@ def dimension_formula(architecture: Architecture, readout: str = "logits") -> Di
         raise ArgumentError(f"readout must be one of {', '.join(READOUTS)}; got {readout!r}")
     if readout != "logits":
         return _of_differences(architecture, readout)
-    facts = Facts.of(architecture)
-    statement = next((name for name in _STATEMENTS if applies(get(name), facts)), None)
+    statement = next((name for name in _STATEMENTS if applies(get(name), architecture)), None)
     if statement is None:
-        return no_formula(*unmet(get(_nearest(facts)), facts))
+        return no_formula(*unmet(get(_nearest(architecture)), architecture))
     status = get(statement).status
     return DimensionFormula(
         dimension=_STATEMENTS[statement](architecture),
         status=status,
         statement=statement,
-        unmet=() if status == "theorem" else unmet(get(_theorem(facts)), facts),
+        unmet=() if status == "theorem" else unmet(get(_theorem(architecture)), architecture),
     )
 
 
@@ -138,19 +135,18 @@ def _of_differences(architecture: Architecture, readout: str) -> DimensionFormul
     return replace(logits, dimension=dimension, statement="readouts")
 
 
-def _theorem(facts: Facts) -> str:
+def _theorem(architecture: Architecture) -> str:
     """The theorem that a conjecture falls short of."""
-    if facts.attention == "softmax":
-        plain = facts.skip == "none" and facts.mask == "none"
-        return "softmax-heads" if plain else "softmax-heads-bottleneck"
+    if architecture.attention == "softmax":
+        return "softmax-heads" if architecture.is_plain else "softmax-heads-bottleneck"
     return "all-widths"
 
 
-def _nearest(facts: Facts) -> str:
+def _nearest(architecture: Architecture) -> str:
     """The statement whose hypotheses explain why there is no formula.
 
     With one head and no residual skip some statement always applies.
     """
-    if facts.attention == "softmax" and facts.skip == "residual":
+    if architecture.attention == "softmax" and architecture.skip == "residual":
         return "softmax-residual"
-    return "head-mixing" if facts.heads > 1 else "residual-skip"
+    return "head-mixing" if architecture.heads > 1 else "residual-skip"

@@ -40,6 +40,12 @@ def head_dimension(architecture: Architecture, layer: int) -> int:
     return matrices_of_rank(alpha, d, d) + matrices_of_rank(nu, d_out, d)
 
 
+def pairs_dimension(architecture: Architecture) -> int:
+    """The dimension of the pairs (A, V) of all heads of all layers (lemma-3.1)."""
+    one_each = sum(head_dimension(architecture, i) for i in range(architecture.depth))
+    return architecture.heads * one_each
+
+
 def head_ranks(architecture: Architecture, layer: int, d: int, d_out: int) -> tuple[int, int]:
     """The largest ranks α of A and ν of V between widths d and d'."""
     nu = min(d, d_out)

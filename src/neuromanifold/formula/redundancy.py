@@ -25,7 +25,7 @@ from neuromanifold.formula.all_widths import (
     virtual_dimension,
 )
 from neuromanifold.formula.formula import DimensionFormula, dimension_formula
-from neuromanifold.formula.heads import head_dimension
+from neuromanifold.formula.heads import pairs_dimension
 from neuromanifold.statements import Facts
 
 
@@ -107,7 +107,6 @@ def redundancy(architecture: Architecture) -> Redundancy:
 def _factors(architecture: Architecture) -> tuple[Share, ...]:
     """The first step: factors with the same product (lemma-3.1)."""
     H, d = architecture.heads, architecture.widths
-    pairs = sum(H * head_dimension(architecture, i) for i in range(architecture.depth))
     key_query = sum(
         H * (2 * a * d[i] - matrices_of_rank(min(a, d[i]), d[i], d[i]))
         for i, a in enumerate(architecture.ranks)
@@ -116,7 +115,7 @@ def _factors(architecture: Architecture) -> tuple[Share, ...]:
         Share("key-query", key_query, "queries and keys with the same KᵀQ: orbits of GL_a"),
         Share(
             "value-output",
-            architecture.parameters - pairs - key_query,
+            architecture.parameters - pairs_dimension(architecture) - key_query,
             "factors with the same product O V: orbits of GL_v when v is at most both widths",
         ),
     )
@@ -125,11 +124,9 @@ def _factors(architecture: Architecture) -> tuple[Share, ...]:
 def _rest(architecture: Architecture, dimension: int) -> tuple[Share, ...]:
     linear = architecture.attention == "softmax" and architecture.tokens == 1
     if linear and (architecture.heads > 1 or architecture.skip == "residual"):
-        pairs = sum(
-            architecture.heads * head_dimension(architecture, i) for i in range(architecture.depth)
-        )
+        unseen = pairs_dimension(architecture) - dimension
         meaning = "all scores, and factors of one linear map (softmax-one-token)"
-        return (Share("not seen by the function", pairs - dimension, meaning),)
+        return (Share("not seen by the function", unseen, meaning),)
     if architecture.heads > 1:
         return _with_heads(architecture, dimension)
     if architecture.skip == "residual":
@@ -138,27 +135,20 @@ def _rest(architecture: Architecture, dimension: int) -> tuple[Share, ...]:
 
 
 def _scaling(architecture: Architecture) -> Share:
-    scaled = architecture.attention == "lightning" and architecture.skip != "inner"
-    return Share(
-        "scaling",
-        architecture.heads * architecture.depth if scaled else 0,
-        "(λA, V/λ) in every layer and head",
-    )
+    scaled = architecture.heads * architecture.depth * architecture.trades_scale
+    return Share("scaling", scaled, "(λA, V/λ) in every layer and head")
 
 
 def _with_heads(architecture: Architecture, dimension: int) -> tuple[Share, ...]:
     inner = Facts.of(architecture).seen_widths[1:-1]
     inter_layer = 0 if architecture.skip == "residual" else sum(c * c for c in inner)
     scaling = _scaling(architecture)
-    pairs = sum(
-        architecture.heads * head_dimension(architecture, i) for i in range(architecture.depth)
-    )
     return (
         Share("inter-layer", inter_layer, "bases of the layers between, as far as they are seen"),
         scaling,
         Share(
             "head mixing",
-            pairs - inter_layer - scaling.dimension - dimension,
+            pairs_dimension(architecture) - inter_layer - scaling.dimension - dimension,
             "heads with the same sum, beyond their scaling, and widths not seen (head-mixing)",
         ),
     )
@@ -166,8 +156,7 @@ def _with_heads(architecture: Architecture, dimension: int) -> tuple[Share, ...]
 
 def _through_virtual_weights(architecture: Architecture, dimension: int) -> tuple[Share, ...]:
     facts = Facts.of(architecture)
-    pairs = sum(head_dimension(architecture, i) for i in range(architecture.depth))
-    virtual = virtual_dimension(facts)
+    pairs, virtual = pairs_dimension(architecture), virtual_dimension(facts)
     unseen_by_function = Share(
         "not seen by the function",
         virtual - rescalings(facts) - dimension,

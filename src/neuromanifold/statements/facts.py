@@ -7,21 +7,13 @@ from neuromanifold.architecture import Architecture
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """A plain record that hypotheses are read from.
+class Facts(Architecture):
+    """A network, and what is known about its weights: what hypotheses are read from.
 
     The sizes are always known. What depends on weights is None as long as no weights are meant; a
     hypothesis then speaks about generic weights of these sizes.
 
     Attributes:
-        widths: d_0, …, d_l.
-        ranks: a_1, …, a_l.
-        tokens: the number t of tokens.
-        attention: `lightning` or `softmax`.
-        heads: the number of heads.
-        value_ranks: None, or the ranks v_i that factor the value maps.
-        skip: `none`, `residual` or `inner`.
-        mask: `none` or `causal`.
         attention_ranks: the ranks of the attention matrices A_1, …, A_l.
         value_map_ranks: the ranks of the value maps V_1, …, V_l.
         form_ranks: the ranks of the virtual weights M_1, …, M_l.
@@ -31,14 +23,6 @@ class Facts:
         linear_rank: the rank of the virtual weight L.
     """
 
-    widths: tuple[int, ...]
-    ranks: tuple[int, ...]
-    tokens: int
-    attention: str = "lightning"
-    heads: int = 1
-    value_ranks: tuple[int, ...] | None = None
-    skip: str = "none"
-    mask: str = "none"
     attention_ranks: tuple[int, ...] | None = None
     value_map_ranks: tuple[int, ...] | None = None
     form_ranks: tuple[int, ...] | None = None
@@ -48,16 +32,12 @@ class Facts:
 
     @classmethod
     def of(cls, architecture: Architecture) -> "Facts":
-        """What the architecture alone says, that is, the facts of its generic weights."""
-        known = {field.name for field in fields(cls)} & {
-            field.name for field in fields(architecture)
-        }
-        return cls(**{name: getattr(architecture, name) for name in known})
-
-    @property
-    def depth(self) -> int:
-        """The number l of layers."""
-        return len(self.ranks)
+        """What the architecture says: the facts of its generic weights, unless it has facts."""
+        if isinstance(architecture, Facts):
+            return architecture
+        return cls(
+            **{field.name: getattr(architecture, field.name) for field in fields(architecture)}
+        )
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -71,19 +51,6 @@ class Facts:
             *(min(d, v) for d, v in zip(self.widths[1:], values, strict=True)),
         )
         return tuple(accumulate(sizes, min))
-
-    @property
-    def first_collapsing(self) -> int | None:
-        """The first layer, 1-based, whose softmax makes all tokens equal; None if there is none.
-
-        That is so where M_i = 0, and with two tokens where M_i is skew-symmetric (softmax-fibers).
-        Generic forms do not collapse.
-        """
-        forms = zip(self.form_ranks or (), self.skew_forms or (), strict=True)
-        for i, (rank, skew) in enumerate(forms, start=1):
-            if rank == 0 or (skew and self.tokens == 2):
-                return i
-        return None
 
     @property
     def seen_widths(self) -> tuple[int, ...]:

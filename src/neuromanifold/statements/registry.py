@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.statements import beyond, deep, gauge, objects, single_layer, softmax
 from neuromanifold.statements.facts import Facts
@@ -28,17 +29,20 @@ def get(statement_id: str) -> Statement:
     return _BY_ID[statement_id]
 
 
-def unmet(statement: Statement, facts: Facts) -> tuple[str, ...]:
-    """How the facts fail the statement's hypotheses, in their order; empty when all are met.
+def unmet(statement: Statement, network: Architecture) -> tuple[str, ...]:
+    """How a network fails the statement's hypotheses, in their order; empty when all are met.
 
-    >>> unmet(get("thm-3.7"), Facts(widths=(3, 3, 3), ranks=(1, 2), tokens=2))
+    Hypotheses about weights are about those of `Facts`, or else about generic ones.
+
+    >>> unmet(get("thm-3.7"), Architecture(widths=(3, 3, 3), ranks=(1, 2), tokens=2))
     ('tokens = 2 < 3', 'ranks[0] = 1 < 2')
     """
+    facts = Facts.of(network)
     return tuple(
         failure for hypothesis in statement.hypotheses for failure in hypothesis.failures(facts)
     )
 
 
-def applies(statement: Statement, facts: Facts) -> bool:
-    """Whether the facts meet all of the statement's hypotheses."""
-    return not unmet(statement, facts)
+def applies(statement: Statement, network: Architecture) -> bool:
+    """Whether a network meets all of the statement's hypotheses."""
+    return not unmet(statement, network)

@@ -33,10 +33,6 @@ class Hypothesis:
     text: str
     failures: Callable[[Facts], tuple[str, ...]]
 
-    def holds(self, facts: Facts) -> bool:
-        """Whether the facts meet the condition."""
-        return not self.failures(facts)
-
 
 @dataclass(frozen=True, slots=True)
 class Statement:

@@ -14,7 +14,6 @@ from neuromanifold.formula.bounds import proved_bounds
 from neuromanifold.formula.heads import head_dimension
 from neuromanifold.networks.weights import random_weights
 from neuromanifold.paper.checks.evaluation import normal_input, output
-from neuromanifold.paper.checks.evidence import Case
 from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions, formula
 from neuromanifold.paper.checks.lightning_proofs import (
     causal_orders,
@@ -27,6 +26,8 @@ from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.symmetry.group_element import GroupElement
 
 _KINDS: tuple[Attention, ...] = ("lightning", "softmax")
+_LEMMAS = ((1, 2), (2, 3), (3, 2))
+"""Depths and widths at which the lemmas of the proofs are tried."""
 
 
 def random_networks(
@@ -70,14 +71,15 @@ def every_width(trial: Trial) -> str:
 
     After a layer of rank one only symmetric parts count: the networks named first.
     """
-    seed = trial.seed
-    drawn = random_networks(8 if trial.quick else 160, seed, attention="lightning")
+    drawn = random_networks(8 if trial.quick else 160, trial.seed, attention="lightning")
     checked = compare_dimensions(trial, _NAMED + drawn)
+    before = trial.cases
+    for depth in (1, 2):
+        two_tokens(trial, depth)
     places = [(2, 1, 2), (2, 2, 2), (3, 1, 2), (3, 2, 2), (3, 3, 2), (3, 2, 3)]
-    lemmas = [two_tokens(seed, depth) for depth in (1, 2)]
-    lemmas += [rank_one_layer(seed, depth, j, d) for depth, j, d in trial.some(places, 4)]
-    trial.cases += lemmas
-    return f"{checked}; {len(lemmas)} identities of the proof, exactly"
+    for place in trial.some(places, 4):
+        rank_one_layer(trial, *place)
+    return f"{checked}; {trial.cases - before} identities of the proof, exactly"
 
 
 @check("virtual-bound")
@@ -91,9 +93,7 @@ def virtual_bound(trial: Trial) -> str:
     ]
     for network in networks:
         bound, found = virtual_upper_bound(network), certified(network, seed)
-        exceeded = bound is None or found.lower > bound
-        failure = f"rank {found.lower} exceeds the bound {bound}" if exceeded else None
-        trial.cases.append(Case(network.name, failure))
+        trial.at_most(network.name, found.lower, -1 if bound is None else bound)
     wide = certified(_NAMED[0], seed)
     trial.equal("widths 2, 4, 2: bound", wide.lower, virtual_upper_bound(_NAMED[0]))
     trial.numbers["widths 2,4,2, ranks 2,2"] = {
@@ -146,9 +146,9 @@ def one_token(trial: Trial) -> str:
     drawn = random_networks(8 if trial.quick else 50, seed, **one)
     inner = random_networks(4 if trial.quick else 30, seed, skip="inner", **one)
     checked = compare_dimensions(trial, named + drawn + inner)
-    lemmas = [one_vector(seed, depth, d) for depth, d in ((1, 2), (2, 3), (3, 2))]
-    trial.cases += lemmas
-    return f"{checked}; {len(lemmas)} identities of the proof, exactly"
+    for depth, d in _LEMMAS:
+        one_vector(trial, depth, d)
+    return f"{checked}; {len(_LEMMAS)} identities of the proof, exactly"
 
 
 def _with_drawn(trial: Trial, named: Architecture, most: int, **fields: Any) -> str:
@@ -168,9 +168,9 @@ def causal_mask(trial: Trial) -> str:
         "causal": certified(masked, trial.seed).lower,
         "no mask": certified(open_, trial.seed).lower,
     }
-    lemmas = [*causal_orders(trial.seed, 2, 3), *causal_orders(trial.seed, 3, 2)]
-    trial.cases += lemmas
-    return f"{checked}; {len(lemmas)} orders of the proof, exactly"
+    for depth, d in _LEMMAS[1:]:
+        causal_orders(trial, depth, d)
+    return f"{checked}; {sum(depth for depth, _ in _LEMMAS[1:])} orders of the proof, exactly"
 
 
 @check("inner-skip")
@@ -178,9 +178,9 @@ def inner_skip(trial: Trial) -> str:
     """V(X + XP): no rescalings, no collapse (inner-skip)."""
     named = Architecture((3, 3, 3), (2, 2), 3, skip="inner")
     checked = _with_drawn(trial, named, 50, skip="inner")
-    lemmas = [inner_expansion(trial.seed, depth, d) for depth, d in ((1, 2), (2, 3), (3, 2))]
-    trial.cases += lemmas
-    return f"{checked}; {len(lemmas)} expansions of the proof, exactly"
+    for depth, d in _LEMMAS:
+        inner_expansion(trial, depth, d)
+    return f"{checked}; {len(_LEMMAS)} expansions of the proof, exactly"
 
 
 @check("residual-skip")
@@ -263,8 +263,7 @@ def _within_bounds(trial: Trial, networks: Sequence[Architecture]) -> str:
     names: Counter[str] = Counter()
     for network in networks:
         smallest, rank = proved_bounds(network)[0], certified(network, trial.seed).lower
-        exceeded = f"rank {rank}, {smallest}" if rank > smallest.value else None
-        trial.cases.append(Case(network.name, exceeded))
+        trial.at_most(f"{network}: rank, {smallest}", rank, smallest.value)
         reached += rank == smallest.value
         names[smallest.name] += 1
     trial.numbers |= {"reached": reached, "smallest bound": names}

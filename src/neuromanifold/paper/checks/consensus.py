@@ -22,6 +22,7 @@ from flint import arb, ctx
 from jaxtyping import Int
 
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME
+from neuromanifold.paper.checks.evaluation import from_forms
 from neuromanifold.paper.checks.trial import Trial, check
 
 Series = Int[np.ndarray, "_ _ _"]
@@ -147,42 +148,27 @@ class Spread:
 
 
 def spreads(depth: int, exponents: tuple[int, ...], seed: int) -> tuple[Spread, ...]:
-    """The spread of three tokens of width 2 through random softmax layers (consensus)."""
+    """The spread of three tokens of width 2 through random softmax layers of forms M / 4."""
     draw = np.random.default_rng((seed, 32))
-    forms = draw.integers(-4, 5, (depth, 2, 2)) + np.eye(2, dtype=int)
-    c, z = draw.integers(1, 5, 2), draw.integers(-4, 5, (3, 2))
+    unit = np.eye(2, dtype=object)
+    forms = draw.integers(-4, 5, (depth, 2, 2)) + unit
+    c, z = draw.integers(1, 5, 2).astype(object), draw.integers(-4, 5, (3, 2)).astype(object)
     found = []
     before, ctx.prec = ctx.prec, PRECISION
     try:
         for exponent in exponents:
-            epsilon = arb(2) ** -exponent
-            # tokens one by one: this is a twin of the series, not the same code in other numbers
-            X = [[arb(int(c[m])) + epsilon * int(zk[m]) for m in range(2)] for zk in z]
-            sizes = [_spread(X)]
+            path = [c[:, None] + arb(2) ** -exponent * z.T]
             for M in forms:
-                X = _layer(X, M)
-                sizes.append(_spread(X))
-            found.append(Spread(exponent, tuple(sizes)))
+                path.append(from_forms([M], path[-1], unit, attention="softmax", temperature=4.0))
+            found.append(Spread(exponent, tuple(map(_spread, path))))
     finally:
         ctx.prec = before
     return tuple(found)
 
 
-def _layer(X: list[list[arb]], M: Int[np.ndarray, "2 2"]) -> list[list[arb]]:
-    """One softmax layer with form M / 4, token by token (eq-15)."""
-    tokens = []
-    for x in X:
-        image = [sum((arb(int(M[m, n])) * x[n] / 4 for n in range(2)), arb(0)) for m in range(2)]
-        weights = [sum((xj[m] * image[m] for m in range(2)), arb(0)).exp() for xj in X]
-        total = sum(weights, arb(0))
-        pairs = list(zip(weights, X, strict=True))
-        tokens.append([sum((w * xj[m] for w, xj in pairs), arb(0)) / total for m in range(2)])
-    return tokens
-
-
-def _spread(X: list[list[arb]]) -> float:
+def _spread(X: np.ndarray) -> float:
     """log2 of the largest difference of coordinates; the ball must not contain zero."""
-    gaps = [abs(x[m] - X[0][m]) for x in X[1:] for m in range(2)]
+    gaps: list[arb] = list(np.ravel(abs(X[:, 1:] - X[:, :1])))
     mantissa, exponent = max(gaps, key=lambda gap: float(gap.mid().log())).mid().man_exp()
     return log2(abs(int(mantissa))) + int(exponent)
 

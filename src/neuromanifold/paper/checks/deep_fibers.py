@@ -11,7 +11,6 @@ from neuromanifold.certificates.exact import certify_function
 from neuromanifold.networks.virtual import VirtualWeights, evaluate_virtual, virtual_weights
 from neuromanifold.networks.weights import Weights
 from neuromanifold.paper.checks.evaluation import DIFFERENT, distance, normal_input
-from neuromanifold.paper.checks.evidence import Case, equal
 from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.paper.checks.virtual_weights import value
 from neuromanifold.recovery.oracle import exact_network_oracle
@@ -31,14 +30,14 @@ def rescalings_only(trial: Trial) -> str:
     """
     networks = trial.some(_RECOVERED, 1)
     for network in networks:
-        trial.cases += _recovered(network, trial.seed)
+        _recovered(trial, network)
     kernels = {}
     for d, d_out, depth in trial.some(_DIFFERENTIALS, 2):
         network = Architecture((d,) * depth + (d_out,), (d,) * depth, 3)
         found = certify_virtual(network, trial.seed)
-        kernels[f"d_0 = {d}, d_l = {d_out}, l = {depth}"] = found.parameters - found.lower
-        kernel = found.parameters - found.lower
-        trial.equal(f"kernel at d = {d}, d_l = {d_out}, l = {depth}", depth, kernel)
+        name = f"d_0 = {d}, d_l = {d_out}, l = {depth}"
+        kernels[name] = found.parameters - found.lower
+        trial.equal(f"kernel at {name}", depth, kernels[name])
     trial.numbers["dimensions of the kernel of the differential"] = kernels
     _zero_linear_map(trial)
     return (
@@ -47,23 +46,18 @@ def rescalings_only(trial: Trial) -> str:
     )
 
 
-def _recovered(network: Architecture, seed: int) -> list[Case]:
+def _recovered(trial: Trial, network: Architecture) -> None:
     """(M, L) of the weights found from the exact black box, against the true ones."""
-    generator = np.random.default_rng((seed, 21))
-    tensors = [
-        {name: generator.integers(-3, 4, shape) for name, shape in shapes.items()}
-        for shapes in network.shapes
-    ]
-    W = Weights.from_tensors(network, tensors)
-    found = recover(exact_network_oracle(W), network, seed=seed)
+    generator = np.random.default_rng((trial.seed, 21))
+    W = Weights.made(network, lambda _, shape: generator.integers(-3, 4, shape))
+    found = recover(exact_network_oracle(W), network, seed=trial.seed)
     if found.weights is None:
-        return [Case(f"{network}: recovered", found.reason)]
+        trial.case(f"{network}: recovered", found.reason)
+        return
     true, back = _exact_virtual(W), _exact_virtual(found.weights)
     names = [*(f"M_{i + 1}" for i in range(network.depth)), "L"]
-    return [
-        equal(f"{network}: {name} up to scale", True, _proportional(first, second))
-        for name, first, second in zip(names, true, back, strict=True)
-    ]
+    for name, first, second in zip(names, true, back, strict=True):
+        trial.equal(f"{network}: {name} up to scale", True, _proportional(first, second))
 
 
 def _exact_virtual(weights: Weights) -> list[np.ndarray]:

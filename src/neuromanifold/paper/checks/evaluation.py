@@ -1,11 +1,15 @@
 """Functions at points: the network, a naive twin straight from the definition, integer weights."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import jax
 import numpy as np
 from jaxtyping import Float, Shaped
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.networks.attention import attention
+from neuromanifold.networks.evaluation import evaluate
 from neuromanifold.networks.virtual import VirtualWeights, virtual_weights
 from neuromanifold.networks.weights import Layer, Weights, conditioned_weights, unflatten
 
@@ -30,6 +34,16 @@ def virtual(weights: Weights) -> VirtualWeights:
     found = virtual_weights(weights)
     forms = tuple(np.asarray(M) for M in found.forms)
     return VirtualWeights(forms, np.asarray(found.linear), weights.architecture)
+
+
+def from_forms(
+    forms: Iterable[np.ndarray], X: np.ndarray, linear: np.ndarray, **kind: Any
+) -> Shaped[np.ndarray, "d_l t"]:
+    """L F_{M_l} ∘ … ∘ F_{M_1}(X) of a kind of network, for numbers of any kind (eq-8)."""
+    layers = [{"query": M[None]} for M in forms]
+    (d, t), depth = X.shape, len(layers)
+    network = Architecture((d,) * (depth + 1), (d,) * depth, t, **kind)
+    return linear @ evaluate(layers, X, network)
 
 
 def token_loop(
@@ -68,19 +82,11 @@ def generic(architecture: Architecture, seed: int) -> tuple[Weights, Float[np.nd
     return conditioned_weights(architecture, seed), normal_input(architecture, seed)
 
 
-def as_integers(weights: Weights) -> Weights:
-    """The same weights with Python integers for entries."""
-    return jax.tree.map(_exact, weights)
-
-
-def _exact(tensor: np.ndarray) -> np.ndarray:
-    return np.vectorize(int, otypes=[object])(np.asarray(tensor))
-
-
 def exact_output(weights: Weights, X: np.ndarray) -> np.ndarray:
     """φ_W(X) of a lightning network in Python integers, from the token loop."""
-    integers, Y = as_integers(weights), _exact(X)
-    for layer in integers.layers:
+    exact = np.vectorize(int, otypes=[object])
+    Y = exact(X)
+    for layer in jax.tree.map(exact, weights).layers:
         Y = token_loop(layer, Y, weights.architecture)
     return Y
 

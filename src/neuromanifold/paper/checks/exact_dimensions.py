@@ -7,7 +7,6 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.paper.checks.evidence import Case
 from neuromanifold.paper.checks.trial import Trial
 
 
@@ -38,7 +37,8 @@ def compare_dimensions(
     Returns how many networks there were, in which field, and how many dimensions are proved.
     """
     found = [certified(network, trial.seed) for network in networks]
-    trial.cases += map(_case, networks, map(expected, networks), found)
+    for network, certificate in zip(networks, found, strict=True):
+        trial.case(network.name, _failure(expected(network), certificate))
     proved = sum(one.verdict == "exact" for one in found)
     trial.numbers |= {
         "architectures": len(found),
@@ -51,14 +51,13 @@ def compare_dimensions(
     )
 
 
-def _case(network: Architecture, expected: int | None, found: Certificate) -> Case:
+def _failure(expected: int | None, found: Certificate) -> str | None:
     """The rank must be the expected dimension, which must not exceed the proved upper bound."""
     if not found.lower_is_proved:
-        return Case(network.name, f"the rank {found.rank} is not a proved bound")
+        return f"the rank {found.rank} is not a proved bound"
     if expected == found.lower <= found.upper:
-        return Case(network.name)
-    return Case(
-        network.name,
+        return None
+    return (
         f"expected dimension {expected}, found a rank of {found.lower} and the upper bound "
-        f"{found.upper}",
+        f"{found.upper}"
     )

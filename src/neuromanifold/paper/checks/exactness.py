@@ -12,7 +12,6 @@ from neuromanifold.certificates.verify import verify
 from neuromanifold.networks.readout import probabilities, read_out
 from neuromanifold.networks.weights import Weights, conditioned_weights, unflatten
 from neuromanifold.paper.checks.evaluation import distance, generic, integers, output
-from neuromanifold.paper.checks.evidence import Case
 from neuromanifold.paper.checks.exact_dimensions import certified
 from neuromanifold.paper.checks.trial import Trial, check
 
@@ -30,8 +29,7 @@ def rank_is_a_bound(trial: Trial) -> str:
         rational = int(fmpz_mat(J.tolist()).rank())
         found = {str(p): rank(PrimeField(p).from_integers(J), PrimeField(p)) for p in _PRIMES}
         for p, value in found.items():
-            more = f"rank {value} mod {p} exceeds {rational} over the rationals"
-            trial.cases.append(Case(f"{layer} mod {p}", more if value > rational else None))
+            trial.at_most(f"{layer}: rank mod {p} and over the rationals", value, rational)
         trial.equal(f"{layer} mod {DEFAULT_PRIME}", rational, found[str(DEFAULT_PRIME)])
         ranks[layer.name] = {"over the rationals": rational, **found}
     trial.numbers["ranks"] = ranks
@@ -115,8 +113,8 @@ def formal_exponentials(trial: Trial) -> str:
 
 def _opposite_heads(seed: int) -> Weights:
     """Two heads (A, V) and (−A, V), d = t = 2: exponents f and −f."""
-    one = conditioned_weights(Architecture((2, 2), (2,), 2, "softmax"), seed).layers[0]
-    tensors = {name: np.asarray(tensor) for name, tensor in one.tensors().items()}
+    (one,) = conditioned_weights(Architecture((2, 2), (2,), 2, "softmax"), seed).layers
+    tensors = one.arrays()
     both = {name: np.concatenate([tensor, tensor]) for name, tensor in tensors.items()}
     both["key"] = np.concatenate([tensors["key"], -tensors["key"]])
     return Weights.from_tensors(Architecture((2, 2), (2,), 2, "softmax", heads=2), [both])

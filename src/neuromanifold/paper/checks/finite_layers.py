@@ -17,6 +17,7 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
 from neuromanifold.architecture import Architecture
 from neuromanifold.geometry.differential import pair_differential
+from neuromanifold.geometry.layer import Factors
 from neuromanifold.geometry.segre import product_table
 from neuromanifold.networks.weights import Weights, conditioned_weights
 from neuromanifold.paper.checks.evaluation import distance
@@ -139,11 +140,8 @@ def _recovered(trial: Trial) -> int:
 
 def _off_up_to_scale(first: Weights, second: Weights) -> float:
     """The distance of A ⊗ V, which rescaling leaves alone, relative to its size."""
-    products = [
-        np.multiply.outer(layer.attention_matrices()[0], layer.value_maps()[0])
-        for layer in (first.layers[0], second.layers[0])
-    ]
-    return distance(*products)
+    layers = (Factors.of(weights) for weights in (first, second))
+    return distance(*(np.multiply.outer(one.form, one.value_map) for one in layers))
 
 
 def _number(pairs: AllPairs, A: np.ndarray, V: np.ndarray) -> np.ndarray:

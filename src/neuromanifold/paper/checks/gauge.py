@@ -23,7 +23,6 @@ from neuromanifold.checkpoints.forward import apply
 from neuromanifold.checkpoints.gauge.group import PARTS, act
 from neuromanifold.checkpoints.gauge.part import GaugePart, Readout
 from neuromanifold.checkpoints.gauge.stream import antisymmetric, cayley, rotate_stream
-from neuromanifold.paper.checks.evidence import Case, close
 from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.statements.gauge import STATEMENTS
 
@@ -149,7 +148,8 @@ def _moved(
     return _change(block, readout, weights, after, inputs)
 
 
-def _cases(statement: str, seed: int) -> Iterator[Case]:
+def _errors(statement: str, seed: int) -> Iterator[tuple[str, float]]:
+    """How far random elements of the parts that a statement is about move the outputs."""
     generator = np.random.default_rng(seed)
     for name, block in blocks().items():
         rotary = block.attention.rotary is not None
@@ -159,13 +159,14 @@ def _cases(statement: str, seed: int) -> Iterator[Case]:
             own = "gauge-rope" if part.statement == "gauge-qk" and rotary else part.statement
             if own == statement and part.dimension(block, readout):
                 error = _moved(part, block, readout, generator)
-                yield close(f"{name}: {part.name}, {readout}", error, TOLERANCE)
+                yield f"{name}: {part.name}, {readout}", error
 
 
 def _symmetry(statement: str, trial: Trial) -> str:
     rounds = range(trial.seed, trial.seed + (1 if trial.quick else 10))
     for number in rounds:
-        trial.cases += islice(_cases(statement, number), 3 if trial.quick else None)
+        for subject, error in islice(_errors(statement, number), 3 if trial.quick else None):
+            trial.close(subject, error, TOLERANCE)
     return f"random elements on {len(blocks())} kinds of blocks, outputs in float64"
 
 

@@ -61,8 +61,7 @@ def products_of_linear_forms(trial: Trial) -> str:
         trial.equal(f"{layer}: from the table", output(W, X), evaluate_table(table, X))
         read = read_table(lambda Y, W=W: output(W, Y), d)
         trial.equal(f"{layer}: from the function", table, read)
-        (part,) = W.layers
-        A, V = part.attention_matrices()[0], part.value_maps()[0]
+        A, V = Factors.of(W).form, Factors.of(W).value_map
         for m, n in product(range(d), range(d_out)):
             expected = [
                 A[i, m] * V[n, j] + (A[j, m] * V[n, i] if i != j else 0)

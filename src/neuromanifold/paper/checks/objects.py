@@ -12,11 +12,16 @@ from neuromanifold.algebra.rank import rank
 from neuromanifold.architecture import Architecture, Attention
 from neuromanifold.formula.ambient import ambient_dimension
 from neuromanifold.networks.attention import attention
-from neuromanifold.networks.weights import Weights, conditioned_weights, random_weights
+from neuromanifold.networks.weights import (
+    Layer,
+    Weights,
+    conditioned_weights,
+    random_weights,
+    replace_layers,
+)
 from neuromanifold.paper.checks.evaluation import (
     DIFFERENT,
     ROUNDING,
-    as_integers,
     distance,
     exact_output,
     generic,
@@ -44,13 +49,12 @@ def lightning_layer(trial: Trial) -> str:
     layers = _single_layers(trial)
     for layer in layers:
         W, X = integers(layer, trial.seed)
-        more, _ = integers(layer, trial.seed + 1)
-        Y = output(W, X)
+        (more, _), Y = integers(layer, trial.seed + 1), output(W, X)
         trial.equal(f"{layer}: token loop", exact_output(W, X).astype(np.float64), Y)
         trial.equal(f"{layer}: cubic in X", 8 * Y, output(W, 2 * X))
-        for name in ("query", "key", "value"):
-            total = _replaced(W, name, _tensor(W, name) + _tensor(more, name))
-            parts = Y + output(_replaced(W, name, _tensor(more, name)), X)
+        for name, other in more.layers[0].arrays().items():
+            total = replace_layers(W, [{name: W.layers[0].arrays()[name] + other}])
+            parts = Y + output(replace_layers(W, [{name: other}]), X)
             trial.equal(f"{layer}: linear in {name}", parts, output(total, X))
     largest = {t: _largest_array(t) for t in (64, 128, 256)}
     for t in largest:
@@ -71,24 +75,13 @@ def _largest_array(tokens: int) -> int:
     return max(prod(var.aval.shape) for eqn in program.eqns for var in eqn.outvars)
 
 
-def _tensor(weights: Weights, name: str) -> np.ndarray:
-    return np.asarray(weights.layers[0].tensors()[name])
-
-
-def _replaced(weights: Weights, name: str, tensor: np.ndarray) -> Weights:
-    tensors = {key: np.asarray(part) for key, part in weights.layers[0].tensors().items()}
-    return Weights.from_tensors(weights.architecture, [{**tensors, name: tensor}])
-
-
 @check("eq-1")
 def token_by_token(trial: Trial) -> str:
     """Token i of the output is Σ_j (x_jᵀ A x_i) V x_j (eq-1)."""
     layers = _single_layers(trial)
     for layer in layers:
         W, X = integers(layer, trial.seed)
-        (exact,) = as_integers(W).layers
-        loop = token_loop(exact, np.vectorize(int, otypes=[object])(X), layer)
-        trial.equal(layer.name, loop.astype(np.float64), output(W, X))
+        trial.equal(layer.name, exact_output(W, X).astype(np.float64), output(W, X))
     return f"{len(layers)} layers with integer weights, exactly (seed {trial.seed})"
 
 
@@ -98,7 +91,7 @@ def in_matrices(trial: Trial) -> str:
     layers = _single_layers(trial)
     for layer in layers:
         W, X = integers(layer, trial.seed)
-        Q, K, V = (_tensor(W, name)[0] for name in ("query", "key", "value"))
+        Q, K, V = (tensor[0] for tensor in W.layers[0].arrays().values())
         trial.equal(layer.name, V @ X @ X.T @ K.T @ Q @ X, output(W, X))
     return f"{len(layers)} layers with integer weights and inputs, exactly (seed {trial.seed})"
 
@@ -113,9 +106,9 @@ def attention_matrix(trial: Trial) -> str:
         K, Q = (field.random(seed, f"{name} {d} {a}", (a, d)) for name in ("key", "query"))
         trial.equal(f"rank A, {layer}", min(a, d), rank(field.matmul(K.T, Q), field))
         W, X = integers(layer, seed)
-        A = _tensor(W, "key")[0].T @ _tensor(W, "query")[0]
-        tensors = {"query": A[None], "key": np.eye(d)[None], "value": _tensor(W, "value")}
-        same = Weights.from_tensors(Architecture((d, 2), (d,), 2), [tensors])
+        (part,) = W.layers
+        whole = Layer(part.attention_matrices(), np.eye(d)[None], part.value)
+        same = Weights((whole,), Architecture((d, 2), (d,), 2))
         trial.equal(f"K = 1, Q = A, {layer}", output(W, X), output(same, X))
     return f"{len(sizes)} sizes (d, a), exactly (seed {seed})"
 
@@ -130,8 +123,9 @@ def normalised_layer(trial: Trial) -> str:
         trial.close(layer.name, distance(token_loop(W.layers[0], X, layer), output(W, X)), ROUNDING)
     layer = Architecture((3, 2), (2,), 4, "softmax")
     W, X = generic(layer, trial.seed)
-    printed = _replaced(_replaced(W, "query", _tensor(W, "key")), "key", _tensor(W, "query"))
-    swapped = distance(token_loop(printed.layers[0], X, layer), output(W, X))
+    (part,) = W.layers
+    printed = Layer(query=part.key, key=part.query, value=part.value)
+    swapped = distance(token_loop(printed, X, layer), output(W, X))
     trial.apart("the printed order of query and key", swapped, DIFFERENT)
     trial.refute(
         f"With x_iᵀ A x_j as printed, in place of x_jᵀ A x_i, the outputs of {layer} (seed "
@@ -182,8 +176,7 @@ def layer_after_layer(trial: Trial) -> str:
         W, X = integers(network, trial.seed, 1)
         Y = X
         for i in range(network.depth):
-            one = Architecture(network.widths[i : i + 2], network.ranks[i : i + 1], network.tokens)
-            Y = output(Weights((W.layers[i],), one), Y)
+            Y = output(Weights((W.layers[i],), network.layer(i)), Y)
         trial.equal(network.name, Y, output(W, X))
     return f"{len(networks)} networks of integer weights, layer by layer (seed {trial.seed})"
 

@@ -7,8 +7,7 @@ from typing import Any
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.redundancy import redundancy
-from neuromanifold.formula.sample_complexity import sample_complexity
-from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions
+from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions, formula
 from neuromanifold.paper.checks.trial import Trial, check
 
 
@@ -85,25 +84,27 @@ def samples(trial: Trial) -> str:
     """The rank of n generic equations is min(n, dimension) (sample-complexity).
 
     Each row of the Jacobian is one equation, an output number in a random direction at a fresh
-    input; their rank stops growing at the dimension, far below the number of parameters.
+    input; their rank stops growing at the dimension, far below the number of parameters. A sample
+    has t·d_l numbers, so with fewer than D/(t·d_l) samples the function is not determined.
     """
     networks = trial.some(_SAMPLED, 1)
     for network in networks:
-        needs = sample_complexity(network)
-        D = needs.formula.dimension or 0
+        D, numbers = formula(network) or 0, network.tokens * network.widths[-1]
+        least = -(-D // numbers)
         ranks = {
             n: certify(network, seed=trial.seed, inputs=n).lower
             for n in (1, D // 2, D - 1, D, D + 5, network.parameters)
         }
         for n, found in ranks.items():
             trial.equal(f"{network}: {n} equations", min(n, D), found)
-        least = -(-D // (network.tokens * network.widths[-1]))
-        trial.equal(f"{network}: least samples", least, needs.least_samples)
+        short = (least - 1) * numbers
+        found = certify(network, seed=trial.seed, inputs=short).lower
+        trial.equal(f"{network}: a sample too few", min(short, D - 1), found)
         trial.numbers[network.name] = {
             "parameters": network.parameters,
             "dimension": D,
             "rank by equations": ranks,
-            "least samples": needs.least_samples,
+            "least samples": least,
         }
     return (
         f"{len(networks)} networks, exact ranks of 1 to {networks[0].parameters} and more "

@@ -13,7 +13,8 @@ import neuromanifold
 from neuromanifold.files import write_file
 from neuromanifold.paper import checks
 from neuromanifold.paper.checks import trial
-from neuromanifold.paper.checks.evidence import Case, Check, Evidence, Finding, evidence_of
+from neuromanifold.paper.checks.evidence import Evidence, evidence_of
+from neuromanifold.paper.checks.trial import Check, Trial
 from neuromanifold.statements import STATEMENTS, get
 
 for _module in iter_modules(checks.__path__, f"{checks.__name__}."):
@@ -36,12 +37,13 @@ def check_statement(statement_id: str, *, quick: bool = False, seed: int = 0) ->
     """
     statement = get(statement_id)
     started = time.perf_counter()
+    attempt = Trial(quick, seed)
     try:
-        finding = CHECKS[statement_id](quick, seed)
+        checked = CHECKS[statement_id](attempt)
     except Exception as error:
-        case = Case("the check stopped", f"{type(error).__name__}: {error}")
-        finding = Finding("nothing, the check stopped with an error", [case])
-    return evidence_of(statement, finding, time.perf_counter() - started)
+        checked, attempt = "nothing, the check stopped with an error", Trial(quick, seed)
+        attempt.case("the check stopped", f"{type(error).__name__}: {error}")
+    return evidence_of(statement, checked, attempt, time.perf_counter() - started)
 
 
 def check_statements(

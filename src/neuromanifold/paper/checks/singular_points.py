@@ -9,6 +9,7 @@ import numpy as np
 from neuromanifold.architecture import Architecture
 from neuromanifold.geometry.classify import classify
 from neuromanifold.geometry.closedness import Escape, diverging_sequence, limit_of_functions
+from neuromanifold.geometry.layer import Factors
 from neuromanifold.geometry.membership import factor_table
 from neuromanifold.geometry.segre import product_table
 from neuromanifold.geometry.tangent import TangentSpace, zariski_tangent_space
@@ -149,27 +150,27 @@ def boundary_points(trial: Trial) -> str:
         if not kind.attention_rank == kind.value_rank == 1:
             continue
         W = point_of(kind, trial.seed)
-        A, V = W.layers[0].attention_matrices()[0], W.layers[0].value_maps()[0]
         for size in (1e-1, 1e-2, 1e-3):
-            near = factor_table(_beside(np.asarray(A), np.asarray(V), size), kind.a)
+            near = factor_table(_beside(Factors.of(W), size), kind.a)
             outside = not near.member and near.in_closure
             trial.equal(f"{kind}, ε = {size:g}", kind.parallel, outside)
         trial.equal(f"{kind}: classified", kind.parallel, classify(W).boundary)
     zero = point_of(Kind(2, 2, 2, 0, 1), trial.seed)
     trial.equal("the zero function: classified", True, classify(zero).boundary)
     return (
-        f"{len(trial.cases)} comparisons: at points of ranks one, whether the Zariski "
+        f"{trial.cases} comparisons: at points of ranks one, whether the Zariski "
         "closure leaves the neuromanifold at three small distances ε, float64 "
         f"(seed {trial.seed})"
     )
 
 
-def _beside(A: np.ndarray, V: np.ndarray, size: float) -> np.ndarray:
+def _beside(layer: Factors, size: float) -> np.ndarray:
     """The table of q_m h_n (k v ± ε u²), u orthogonal to k, for A = k⊗q and V = h⊗v.
 
     ε is `size` times the distance |k| |v| (1 − |cos|)/2 of k v to the definite forms, and times
     |k| |v| where that vanishes.
     """
+    A, V = layer.form, layer.value_map
     left, values, right = np.linalg.svd(A)
     k, q = left[:, 0] * values[0], right[0]
     outer, lengths, inner = np.linalg.svd(V)

@@ -12,16 +12,16 @@ import numpy as np
 from neuromanifold.architecture import Architecture, Mask, Skip
 from neuromanifold.certificates.exact import certify
 from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.networks.weights import Weights, random_weights
+from neuromanifold.networks.weights import Weights, random_weights, replace_layers
 from neuromanifold.paper.checks.deep_fibers import certify_virtual
 from neuromanifold.paper.checks.evaluation import (
     DIFFERENT,
     ROUNDING,
     distance,
+    from_forms,
     normal_input,
     output,
 )
-from neuromanifold.paper.checks.evidence import Case, apart, close, equal
 from neuromanifold.paper.checks.exact_dimensions import certified, compare_dimensions, theorem
 from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.symmetry.families import network as network_of
@@ -145,14 +145,12 @@ def _unseen_direction(network: Architecture, seed: int) -> tuple[np.ndarray, np.
     b = (1, −1; 2, −2) and J is the skew 2 × 2 matrix.
     """
     W, X = random_weights(network, seed), normal_input(network, seed)
-    tensors = [
-        {name: np.array(part) for name, part in layer.tensors().items()} for layer in W.layers
-    ]
-    S = np.linalg.inv(np.concatenate(list(tensors[0]["value"]), axis=1))
+    first, second = (layer.arrays() for layer in W.layers)
+    S = np.linalg.inv(np.concatenate(list(first["value"]), axis=1))
     B = S.T @ np.kron([[1.0, -1.0], [2.0, -2.0]], [[0.0, 1.0], [-1.0, 0.0]]) @ S
-    K, Q = tensors[1]["key"], tensors[1]["query"]
+    K, Q = second["key"], second["query"].copy()
     Q[0] = np.linalg.solve(K[0].T, K[0].T @ Q[0] + B)
-    return output(W, X), output(Weights.from_tensors(network, tensors), X)
+    return output(W, X), output(replace_layers(W, [{}, {"query": Q}]), X)
 
 
 Forms = Sequence[np.ndarray]
@@ -165,43 +163,36 @@ ZERO = np.zeros((2, 2))
 LINEAR = np.array([[1.0, 0.2], [-0.4, 0.9]])
 
 
-def twin(
-    forms: Forms, X: np.ndarray, L: np.ndarray = LINEAR, *, mask: bool = False, inner: bool = False
-) -> np.ndarray:
-    """L F_{M_l} ∘ … ∘ F_{M_1}(X), straight from the definition; also for complex numbers."""
-    for M in forms:
-        scores = np.exp(X.T @ M @ X)
-        weights = np.triu(scores) if mask else scores
-        X = (X if inner else 0) + X @ (weights / weights.sum(0))
-    return L @ X
-
-
 def _inputs(tokens: int, seed: int) -> list[np.ndarray]:
     """Tokens that are far apart, since near consensus deep layers are hardly seen (consensus)."""
     generator = np.random.default_rng((seed, 41))
     return list(2 * generator.standard_normal((12, 2, tokens)))
 
 
-def _alike(name: str, gap: float, same: bool) -> Case:
-    name = f"{name} {'same' if same else 'different'}"
-    return close(name, gap, ROUNDING) if same else apart(name, gap, DIFFERENT)
+def _alike(trial: Trial, name: str, gap: float, same: bool) -> None:
+    if same:
+        trial.close(f"{name} same", gap, ROUNDING)
+    else:
+        trial.apart(f"{name} different", gap, DIFFERENT)
 
 
-def compared(
-    first: Forms, second: Forms, tokens: int, seed: int, *, same: bool, **kind: Any
-) -> Case:
+def compare(
+    trial: Trial, first: Forms, second: Forms, tokens: int, same: bool, **kind: Any
+) -> None:
     """Whether two lists of forms have the same function at a few inputs."""
-    inputs = _inputs(tokens, seed)
-    gap = max(distance(twin(first, X, **kind), twin(second, X, **kind)) for X in inputs)
-    return _alike(f"function, t = {tokens}:", gap, same)
+
+    def value(forms: Forms, X: np.ndarray) -> np.ndarray:
+        return from_forms(forms, X, LINEAR, attention="softmax", **kind)
+
+    gaps = [distance(value(first, X), value(second, X)) for X in _inputs(tokens, trial.seed)]
+    _alike(trial, f"function, t = {tokens}:", max(gaps), same)
 
 
-def _full_rank(architecture: Architecture, seed: int) -> Case:
+def _full_rank(trial: Trial, architecture: Architecture) -> None:
     """(M, L) ↦ φ has an injective differential at a random point of GF(p) (softmax-exact)."""
-    found = certify_virtual(architecture, seed)
-    if not found.lower_is_proved:
-        return Case(architecture.name, "the rank is not a proved bound")
-    return equal(f"{architecture}: rank of d(M, L) ↦ φ", found.parameters, found.lower)
+    found = certify_virtual(architecture, trial.seed)
+    rank = found.lower if found.lower_is_proved else None
+    trial.equal(f"{architecture}: proved rank of d(M, L) ↦ φ", found.parameters, rank)
 
 
 def _numeric_rank(forms: Forms, tokens: int, seed: int) -> int:
@@ -217,7 +208,7 @@ def _numeric_rank(forms: Forms, tokens: int, seed: int) -> int:
         moved = point.copy()
         moved[n] += 1e-30j
         *parts, L = moved.reshape(-1, 2, 2)
-        values = [twin(parts, X, L) for X in _inputs(tokens, seed)]
+        values = [from_forms(parts, X, L, attention="softmax") for X in _inputs(tokens, seed)]
         columns.append(np.imag(np.ravel(values)) / 1e-30)
     singular = np.linalg.svd(np.stack(columns), compute_uv=False)
     return int(np.sum(singular > 1e-10 * singular[0]))
@@ -239,8 +230,8 @@ def every_fiber(trial: Trial) -> str:
         ((FORM, OTHER), (OTHER, OTHER), 3, False),
         ((THIN, FORM), (THIN, OTHER), 2, False),
     ]
-    for first, second, t, same in pairs:
-        trial.cases.append(compared(first, second, t, trial.seed, same=same))
+    for pair in pairs:
+        compare(trial, *pair)
     ranks = [
         ("skew, t = 2", (SKEW, FORM), 2, 8),
         ("skew, t = 3", (SKEW, FORM), 3, 12),
@@ -256,7 +247,8 @@ def every_fiber(trial: Trial) -> str:
         if d > 1 or t == 2  # three tokens of width one have dependent exponents (softmax-exact)
     ]
     full = trial.some(full, 4)
-    trial.cases += [_full_rank(one, trial.seed) for one in full]
+    for network in full:
+        _full_rank(trial, network)
     return (
         f"seven pairs of networks in float64, four ranks at special points, {len(full)} "
         f"differentials over GF(p), exactly (seed {trial.seed})"
@@ -270,15 +262,13 @@ def _one_point(
 
     `edge` has two networks that are the same for two tokens, and the same two with a general form.
     """
-    mask, inner = "mask" in kind, "skip" in kind
-    pairs = [(edge[:2], 2, True), (edge[:2], 3, False), (edge[2:], 2, False)]
-    for (first, second), t, same in [*pairs, (((ZERO, FORM), (ZERO, OTHER)), 3, False)]:
-        case = compared(first, second, t, trial.seed, same=same, mask=mask, inner=inner)
-        trial.cases.append(case)
+    compare(trial, *edge[:2], 2, True, **kind)
+    compare(trial, *edge[:2], 3, False, **kind)
+    compare(trial, *edge[2:], 2, False, **kind)
+    compare(trial, (ZERO, FORM), (ZERO, OTHER), 3, False, **kind)
     sizes = [(2, 2), (2, 3)] if trial.quick else most
     for d, t in sizes:
-        network = Architecture((d,) * 3, (d,) * 2, t, "softmax", **kind)
-        trial.cases.append(_full_rank(network, trial.seed))
+        _full_rank(trial, Architecture((d,) * 3, (d,) * 2, t, "softmax", **kind))
     return (
         f"four pairs of networks in float64, {len(sizes)} differentials over GF(p) "
         f"(seed {trial.seed})"
@@ -351,7 +341,7 @@ def one_layer_of_heads(trial: Trial) -> str:
         layer = Architecture((2, 2), (2,), tokens, "softmax", heads=2)
         X = normal_input(layer, trial.seed)
         gap = distance(*(output(_layer_of(layer, heads), X) for heads in (first, second)))
-        trial.cases.append(_alike(f"two heads, t = {tokens},", gap, same))
+        _alike(trial, f"two heads, t = {tokens},", gap, same)
     return f"{checked}; five pairs of layers with two heads in float64"
 
 

@@ -13,7 +13,6 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.verify import flint_rank
 from neuromanifold.formula.bounds import proved_bounds
 from neuromanifold.formula.layers import forms_told_apart, spanned_widths
-from neuromanifold.paper.checks.evidence import Case, equal
 from neuromanifold.paper.checks.exact_dimensions import certified
 from neuromanifold.paper.checks.trial import Trial, check
 
@@ -131,7 +130,7 @@ def forms(trial: Trial) -> str:
     for network in networks:
         most = forms_told_apart(network, *network.widths[:2])
         found = told_apart(network, trial.seed)
-        trial.cases.append(Case(network.name, f"{found} > {most}" if found > most else None))
+        trial.at_most(network.name, found, most)
         reached += found == most
     trial.numbers["reached"] = reached
     return (
@@ -165,14 +164,13 @@ def spans(trial: Trial) -> str:
         least = spanned_widths(network, network.widths)
         for i in range(1, network.depth):
             found = span(network, i, trial.seed)
-            short = f"{found} < {least[i]}" if found < least[i] else None
-            trial.cases.append(Case(f"{network}: {i} layers", short))
+            trial.at_most(f"{network}: {i} layers", least[i], found)
             tokens, products = spans_of_two_tokens(network, i, trial.seed)
             trial.equal(f"{network}: C k after {i} layers", tokens, products)
             reached += found == least[i]
     trial.numbers["reached"] = reached
     return (
-        f"the span of the values of {len(trial.cases) // 2} networks mod {PRIME}, and of their "
+        f"the span of the values of {trial.cases // 2} networks mod {PRIME}, and of their "
         f"products with one vector (seed {trial.seed}); as small as is claimed in {reached}"
     )
 
@@ -187,24 +185,24 @@ def _rotation(layers: RandomLayers, tokens: int) -> Integers:
     return product
 
 
-def _in_rotated_tokens(network: Architecture, seed: int) -> Case:
+def _in_rotated_tokens(trial: Trial, network: Architecture) -> None:
     """φ(X O) = φ(X) O for orthogonal O, as N(C) X has it."""
-    layers = RandomLayers(network, seed)
+    layers = RandomLayers(network, trial.seed)
     X, O = layers.draw(network.widths[0], network.tokens), _rotation(layers, network.tokens)
     rotated = layers.values(X @ O % PRIME)
-    return equal(f"{network}: rotated tokens", layers.values(X) @ O % PRIME, rotated)
+    trial.equal(f"{network}: rotated tokens", layers.values(X) @ O % PRIME, rotated)
 
 
-def _of_degree(network: Architecture, seed: int) -> Case:
+def _of_degree(trial: Trial, network: Architecture) -> None:
     """φ(sX)/s is a polynomial of degree (3^l − 1)/2 in z = s²: its next divided difference is 0."""
-    layers = RandomLayers(network, seed)
+    layers = RandomLayers(network, trial.seed)
     X, total = layers.draw(network.widths[0], network.tokens), 0
     points = range(1, (3**network.depth - 1) // 2 + 3)
     for s in points:
         rest = np.prod([(s * s - r * r) % PRIME for r in points if r != s], dtype=object)
         factor = pow(int(rest) * s, -1, PRIME)
         total = (total + layers.values(s * X % PRIME) * factor) % PRIME
-    return equal(f"{network}: degree", 0 * total, total)
+    trial.equal(f"{network}: degree", 0 * total, total)
 
 
 @check("polynomial-maps")
@@ -220,8 +218,9 @@ def maps(trial: Trial) -> str:
         Architecture((1, 3, 3), (1, 1), 1, heads=2, skip="inner"),
         Architecture((1, 3, 1), (2, 2), 2, heads=3),
     ]
-    trial.cases += [_in_rotated_tokens(network, trial.seed) for network in networks]
-    trial.cases += [_of_degree(network, trial.seed) for network in networks]
+    for network in networks:
+        _in_rotated_tokens(trial, network)
+        _of_degree(trial, network)
     for network in trial.some(reached, 1):
         (least,) = (b for b in proved_bounds(network) if b.statement == "polynomial-maps")
         found = certified(network, trial.seed).lower

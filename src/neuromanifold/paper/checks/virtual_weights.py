@@ -16,7 +16,12 @@ from neuromanifold.networks.virtual import (
     rescale_virtual,
     unrolled_factor,
 )
-from neuromanifold.networks.weights import Weights, conditioned_weights, random_weights
+from neuromanifold.networks.weights import (
+    Weights,
+    conditioned_weights,
+    random_weights,
+    replace_layers,
+)
 from neuromanifold.paper.checks.evaluation import (
     DIFFERENT,
     ROUNDING,
@@ -131,15 +136,13 @@ def _unrelated(seed: int) -> bool:
     column space of V_2; here a column 2 outside of it is put in.
     """
     network = Architecture((3, 2, 3), (1, 1), 3)
-    tensors = [
-        {name: np.array(tensor) for name, tensor in layer.tensors().items()}
-        for layer in conditioned_weights(network, seed).layers
-    ]
-    tensors[0]["value"][0, 1] = 0.0
-    W = Weights.from_tensors(network, tensors)
-    V = tensors[1]["value"][0]
+    drawn = conditioned_weights(network, seed)
+    V_1, V = (np.array(layer.value[0]) for layer in drawn.layers)
+    V_1[1] = 0.0
     changed = np.stack([V[:, 0], np.cross(V[:, 0], V[:, 1])], axis=1)
-    other = Weights.from_tensors(network, [tensors[0], {**tensors[1], "value": changed[None]}])
+    W, other = (
+        replace_layers(drawn, [{"value": V_1[None]}, {"value": V_2[None]}]) for V_2 in (V, changed)
+    )
     same = distance(_stacked(W), _stacked(other)) <= ROUNDING
     return bool(same and np.linalg.matrix_rank(np.concatenate([V, changed], axis=1)) == 3)
 
@@ -198,7 +201,7 @@ def product_formula(trial: Trial) -> str:
 def network_from_virtual_weights(trial: Trial) -> str:
     """A lightning network is the product that the recursion builds (lemma-3.6)."""
     product_formula(trial)
-    exact, networks = len(trial.cases), trial.some(_NUMERIC, 1)
+    exact, networks = trial.cases, trial.some(_NUMERIC, 1)
     for network in networks:
         W, X = generic(network, trial.seed)
         trial.close(network.name, distance(output(W, X), _recursion(W, X)), ROUNDING)
@@ -228,7 +231,7 @@ def recursion(trial: Trial) -> str:
             error = distance(X_i @ X_i.T, L @ X @ D @ X.T @ L.T)
             trial.close(f"{network}: layer {i + 1}", error, ROUNDING)
     return (
-        f"{len(trial.cases)} layers of {len(networks)} networks, X_i X_iᵀ from the layers against "
+        f"{trial.cases} layers of {len(networks)} networks, X_i X_iᵀ from the layers against "
         f"L_i X D_i Xᵀ L_iᵀ, float64 (seed {trial.seed})"
     )
 
@@ -272,10 +275,10 @@ def with_zeros(network: Architecture, zeros: Iterable[str], seed: int) -> Weight
     """Random weights, some of the tensors zero."""
     drawn = random_weights(network, seed)
     layers = [
-        {name: np.asarray(T) * (f"{name} {i}" not in zeros) for name, T in layer.tensors().items()}
+        {name: 0 * T for name, T in layer.arrays().items() if f"{name} {i}" in zeros}
         for i, layer in enumerate(drawn.layers, start=1)
     ]
-    return Weights.from_tensors(network, layers)
+    return replace_layers(drawn, layers)
 
 
 _SOFTMAX = Architecture((3, 3, 3), (2, 2), 3, "softmax")
@@ -304,6 +307,6 @@ def special_weights(trial: Trial) -> str:
         found = (proof.lower, proof.upper)
         trial.equal(f"{network}, zero {', '.join(zeros)}", (dimension, dimension), found)
     return (
-        f"exact ranks and bounds at {len(trial.cases)} weights with zeros, counted by hand "
+        f"exact ranks and bounds at {trial.cases} weights with zeros, counted by hand "
         f"(seed {trial.seed})"
     )
