@@ -13,8 +13,8 @@ from neuromanifold.algebra.modular import (
     relations_of,
     rows_over_prime_field,
 )
+from neuromanifold.algebra.modular.groups import character_rank
 from neuromanifold.algebra.modular.relations import HEIGHT, NO_RELATIONS, rational
-from neuromanifold.algebra.modular.squares import character_rank
 from neuromanifold.algebra.modular.tangents import Step
 from neuromanifold.errors import NotCoveredError
 

@@ -158,11 +158,16 @@ class PrimeField:
         return total
 
     def inverse(self, x: Residues) -> Residues:
-        """The entrywise inverse; a zero entry is an error, never 0."""
+        """The entrywise inverse; a zero entry is an error, never 0, and NaN stays NaN."""
         x = np.asarray(x, dtype=np.float64)
         if not np.all(x):
             raise ZeroResidueError(f"a residue to be inverted is 0 mod {self.modulus}")
-        return self._inverses(x.ravel()).reshape(x.shape)
+        known = ~np.isnan(x)
+        if known.all():
+            return self._inverses(x.ravel()).reshape(x.shape)
+        inverses = np.full(x.shape, np.nan)
+        inverses[known] = self._inverses(x[known])
+        return inverses
 
     def _inverses(self, x: Residues) -> Residues:
         """Inverses of a vector, by those of half as many products: 1/a = b/(ab) and 1/b = a/(ab).

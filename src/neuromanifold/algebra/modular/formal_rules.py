@@ -91,10 +91,11 @@ def _element(formal: Formal) -> Operation:
 
 def _root(formal: Formal) -> Operation:
     def root(setting: Setting, a: Residues) -> Residues:
+        if setting.lenient:  # what is no square: something that depends on it as the root would
+            y = square_root(np.where(np.isnan(a), 0.0, a), setting.field)
+            return np.where(y > 0, y, np.where(a == 0, 1.0, a))
         y = square_root(a, setting.field)
         if np.any(y <= 0):
-            if setting.lenient:  # something that depends on the radicand as the root would
-                return np.where(y > 0, y, np.where(a == 0, 1.0, a))
             raise NonSquareError(f"a radicand of {formal.where} is no square, or zero")
         return y
 
