@@ -33,17 +33,27 @@ _ROUNDS = 32
 """Rounds of draws after which it is asked whether a group can come right at all."""
 
 
+def patience(radicands: int) -> int:
+    """Tries after which a group will not come right: chance alone fails with e^-24."""
+    return 24 * 2**radicands + 32
+
+
+def most_draws(radicands: int, rows: int) -> int:
+    """At most so many draws are looked at for a sample before its radicands are squares.
+
+    Each of `rows` rows makes one in a round; it is asked whether to give up at rounds that double,
+    and a group is joined to another fewer times than there are radicands.
+    """
+    group = min(radicands, LARGEST_GROUP)
+    return 1 + radicands * rows * (2 * patience(group) + 2 * _ROUNDS)
+
+
 @dataclass(slots=True)
 class _Group:
     """Radicands that are squares together once the atoms they own are right."""
 
     columns: list[int]
     owned: np.ndarray
-
-    @property
-    def patience(self) -> int:
-        """Tries after which the group will not come right: chance alone fails with e^-24."""
-        return 24 * 2 ** len(self.columns) + 32
 
 
 class Search:
@@ -153,7 +163,7 @@ class Search:
                     asked = 2 * tries
                     for j in np.flatnonzero(bad.any(axis=0)):
                         group, row = groups[j], int(np.argmax(bad[:, j]))
-                        if tries > group.patience or self._is_hopeless(group, row):
+                        if tries > patience(len(group.columns)) or self._is_hopeless(group, row):
                             return group
                 if depth == 0 or _GUESTS * np.count_nonzero(bad.any(axis=1)) <= len(bad):
                     tries += self._settle_as_guests(groups, bad)
@@ -241,7 +251,7 @@ class Search:
             here = points[:1]
             with self.free.tried():
                 while self._shown(np.concatenate(here), group.columns) < len(group.columns):
-                    if len(here) > group.patience:
+                    if len(here) > patience(len(group.columns)):
                         break
                     self.free.put(self.free.fresh(owned))
                     here.append(self.values())

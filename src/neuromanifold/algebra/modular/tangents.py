@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -47,6 +48,22 @@ Tangent = Callable[[Setting, Residues, Sequence[Residues], Sequence[Residues]], 
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """What a step that is no polynomial divides by, for bounds of degrees (`degrees`).
+
+    Attributes:
+        by: the entries or the determinants of its first operand, nothing where those are 1, or all
+            leading minors, as elimination does.
+        order: of the matrices; 1 for entries.
+        count: how many of them there are.
+    """
+
+    by: Literal["determinants", "nothing", "leading minors"]
+    order: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One operation of a program.
 
@@ -58,6 +75,7 @@ class Step:
         degree: of the output as a homogeneous polynomial in the inputs, linear in each of two when
             it is 2; None when it is none.
         tangent: how a derivative passes a step that is no polynomial.
+        division: what a rational step divides by.
     """
 
     operation: Operation
@@ -66,6 +84,7 @@ class Step:
     finished: tuple[int, ...] = ()
     degree: int | None = None
     tangent: Tangent | None = None
+    division: Division | None = None
 
     def finishing(self, finished: tuple[int, ...]) -> "Step":
         """The same step with the slots that no later one reads."""
