@@ -11,8 +11,12 @@ import neuromanifold as nm
 from formal_ranks import FIELD, exact_rank, float_rank
 from neuromanifold.algebra.modular import Source, relations_of, rows_over_prime_field
 from neuromanifold.algebra.modular.radicands import Free
-from neuromanifold.algebra.modular.roots import is_square
+from neuromanifold.algebra.modular.roots import square_root
 from neuromanifold.errors import NotCoveredError
+
+
+def is_square(x, field):
+    return square_root(x, field) > 0
 
 
 def rms(x):

@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import islice
 
 import numpy as np
+from flint import fmpz
 from jaxtyping import Float64
 
 from neuromanifold.errors import ArgumentError, NeuromanifoldError
@@ -50,8 +51,10 @@ class PrimeField:
                 f"the prime must be odd and below 2^23 = {PRIME_LIMIT}; got {p}: "
                 f"take {DEFAULT_PRIME}, the largest"
             )
-        if not _is_prime(p):
-            raise ArgumentError(f"{p} is not a prime; take {_prime_below(p)}, the next one below")
+        if not fmpz(p).is_prime():
+            raise ArgumentError(
+                f"{p} is not a prime; take {primes_below(p, 1)[0]}, the next one below"
+            )
 
     @property
     def slack_bound(self) -> int:
@@ -215,15 +218,6 @@ class PrimeField:
             words *= 2
 
 
-def _is_prime(n: int) -> bool:
-    """Primality by trial division: n < 2^23, so at most 2,896 divisions."""
-    return n > 1 and all(n % q for q in range(2, math.isqrt(n) + 1))
-
-
-def _prime_below(n: int) -> int:
-    return primes_below(n, 1)[0]
-
-
 def primes_below(n: int, count: int) -> tuple[int, ...]:
     """The largest primes below n, as many as are wanted, in decreasing order."""
-    return tuple(islice((q for q in range(n - 1, 1, -1) if _is_prime(q)), count))
+    return tuple(islice((q for q in range(n - 1, 1, -1) if fmpz(q).is_prime()), count))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neuromanifold.algebra.modular.arithmetic import negative, product
 from neuromanifold.algebra.modular.elements import Formal
 from neuromanifold.algebra.modular.formal import ERF_SLOPE
 from neuromanifold.algebra.modular.recorder import Recorder, Rule, Unknown, Value
@@ -35,7 +36,7 @@ def _formal(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
             return [recorder.formal(kind, x, samples, equation, _root, _root_slope)]
         case "erf":
             # The exponential of −u² is the obligation of erf(u), whether or not it is used.
-            square = recorder.emit_entrywise(_minus_square, [x], x.shape, degree=2)
+            square = product(recorder, recorder.emit_entrywise(negative, [x], x.shape, degree=1), x)
             e = recorder.formal("exp", square, samples, equation, _element, _exp_slope)
             return [recorder.formal(kind, x, samples, equation, _element, _erf_slope, [e])]
         case _:
@@ -100,10 +101,6 @@ def _root(formal: Formal) -> Operation:
         return y
 
     return root
-
-
-def _minus_square(setting: Setting, x: Residues) -> Residues:
-    return setting.field.multiply(-x, x)
 
 
 def _exp_slope(
