@@ -10,9 +10,13 @@ import pytest
 import neuromanifold as nm
 from formal_ranks import FIELD, exact_rank, float_rank
 from neuromanifold.algebra.modular import Source, relations_of, rows_over_prime_field
-from neuromanifold.algebra.modular import squares as squares_module
-from neuromanifold.algebra.modular.roots import is_square
+from neuromanifold.algebra.modular.radicands import Free
+from neuromanifold.algebra.modular.roots import square_root
 from neuromanifold.errors import NotCoveredError
+
+
+def is_square(x, field):
+    return square_root(x, field) > 0
 
 
 def rms(x):
@@ -174,15 +178,47 @@ def test_too_many_roots_of_the_same_entries_are_refused():
         nm.certify(nm.network(f, np.zeros(11), np.zeros(()), name="roots"))
 
 
-def test_radicands_that_are_never_squares_together_are_refused():
+def counted_draws(monkeypatch):
+    """A list that grows by one with every draw."""
+    draws, fresh = [], Free.fresh
+    monkeypatch.setattr(Free, "fresh", lambda self, atoms: draws.append(1) or fresh(self, atoms))
+    return draws
+
+
+@pytest.mark.parametrize("others", [0, 8])
+def test_radicands_that_are_never_squares_together_are_refused(others, monkeypatch):
     """Three is no square mod p, so that x and 3x are none of them together."""
+    draws = counted_draws(monkeypatch)
     three = next(n for n in range(2, 50) if not is_square(np.asarray(float(n)), FIELD))
 
     def f(w, x):
-        return w[0] * jnp.sqrt(x) + w[1] * jnp.sqrt(three * x)
+        roots = jnp.sqrt(x + np.arange(1.0 + others))
+        return w["a"] @ roots + w["b"] * jnp.sqrt(three * x)
 
+    weights = {"a": np.zeros(1 + others), "b": np.zeros(())}
     with pytest.raises(NotCoveredError, match="one of them may be a multiple of another"):
-        nm.certify(nm.network(f, np.zeros(2), np.zeros(()), name="roots"))
+        nm.certify(nm.network(f, weights, np.zeros(()), name="roots"))
+    assert len(draws) < 200  # the affine space of their characters is seen to miss zero
+
+
+@pytest.mark.parametrize(
+    ("radicand", "roots"),
+    [
+        (lambda w, _: w, 1),
+        (lambda w, x: x - x + w, 0),
+        (lambda w, x: w * x ** (FIELD.modulus - 1), 0),
+        (lambda w, x: jnp.where(x > 0, w**2 + 1, x**2 + 2), None),
+    ],
+)
+def test_roots_of_weights_alone_are_read_off_the_program(radicand, roots):
+    """x^(p−1) is 1 at every sample, and yet √(w x^(p−1)) is no root of weights alone."""
+    net = nm.network(
+        lambda w, x: w[0] * jnp.sqrt(radicand(w[1], x)) + w[2] * x, np.zeros(3), np.zeros(())
+    )
+    shown = next(o for o in nm.certify(net).obligations if o.name == "square roots")
+    assert shown.met == (roots == 1)
+    if roots is not None:
+        assert (shown.columns, shown.rank) == (1, roots)
 
 
 def test_a_group_that_owns_nothing_useful_is_joined_to_the_one_before():
@@ -196,11 +232,7 @@ def test_a_group_that_owns_nothing_useful_is_joined_to_the_one_before():
 
 
 def test_draws_of_one_token_cost_what_one_token_costs(monkeypatch):
-    draws = []
-    fresh = squares_module.Free.fresh
-    monkeypatch.setattr(
-        squares_module.Free, "fresh", lambda self, atoms: draws.append(1) or fresh(self, atoms)
-    )
+    draws = counted_draws(monkeypatch)
     rows = rows_over_prime_field(two_norms_a_token, TWO_NORMS, np.zeros((6, 3)), 16)
     Source(FIELD, 5, "test").settled(rows, 0, relations_of(rows, FIELD))
     assert len(draws) < 200  # 2^3 a token, 16 of them at once; 2^18 for all tokens together

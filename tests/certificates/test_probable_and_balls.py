@@ -1,5 +1,6 @@
 """Where the bounds do not meet: the same rank at further points; and ranks proved in balls."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 
 import neuromanifold as nm
-from neuromanifold.algebra.modular import rows_over_prime_field
-from neuromanifold.algebra.modular.degrees import Degrees
+from neuromanifold.algebra.modular import FormalElements, rows_over_prime_field
+from neuromanifold.algebra.modular.degrees import Degrees, Roots
+from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
 from neuromanifold.certificates import probable as module
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.cli import main
@@ -48,9 +50,91 @@ def test_degrees_are_those_of_small_fractions(f, numerator, denominator):
     assert found == (numerator, denominator)
 
 
-def test_a_square_root_has_no_degree():
-    program = rows_over_prime_field(lambda w, x: w * jnp.sqrt(x), np.zeros(()), np.zeros(()), 4)
-    assert Degrees(program, 4).row() is None
+SMALL = PrimeField(61)
+
+
+def _roots_at(*numbers):
+    """A polynomial in y that vanishes at these numbers."""
+    return lambda y: jnp.prod(y - np.array(numbers, float))
+
+
+def _nested(w, x):
+    return w * _roots_at(2, 3, 4, 5, 6)(jnp.sqrt(1 + jnp.sqrt(x)))
+
+
+def _solution(w, x):
+    system = jnp.array([[0.0, 1.0, 3.0], [1.0, 0.0, 5.0], [2.0, 1.0, 0.0]]) + x * jnp.eye(3)
+    return w * jnp.linalg.solve(system, jnp.array([1.0, 1.0, 3.0]))[0]
+
+
+@pytest.mark.parametrize(
+    ("f", "zeros", "roots"),
+    [
+        (lambda w, x: w * _roots_at(1, 2, 3, 4, 5, 6)(jnp.sqrt(x)), 6 * 61, Roots(0, 1, 0)),
+        (lambda w, x: w * jnp.sqrt(w) * (x - 1) * (x - 2), None, Roots(1, 0, 0)),
+        (lambda w, x: w * _roots_at(1, 2, 3, 4)(jnp.sqrt(w + x)), None, Roots(0, 0, 1)),
+        (lambda w, x: w / (jnp.sqrt(x) - 1) + w * jnp.sqrt(x) - 3 * w, None, Roots(0, 1, 0)),
+        (_nested, None, Roots(0, 2, 0)),
+        (_solution, None, Roots(0, 0, 0)),
+    ],
+)
+def test_no_more_points_are_zeros_than_degrees_and_conjugates_allow(f, zeros, roots):
+    """All points over a small prime; √x − 1, …, √x − 6 have exactly as many zeros as they may."""
+    program = rows_over_prime_field(f, np.zeros(()), np.zeros(()), 1)
+    degrees = Degrees(program, 1, frozenset({2}))
+    assert degrees.roots == roots
+    elements, found, usable = FormalElements(SMALL, 0), 0, 0
+    for w, x in itertools.product(np.arange(61.0) - 30, repeat=2):
+        try:
+            row = program(SMALL, np.array(w), np.full(1, x), np.ones(1), elements=elements)
+        except ZeroResidueError:
+            continue
+        found, usable = found + (row[0] == 0), usable + 1
+    conjugates = 2 ** (roots.weights + roots.samples + roots.mixed)
+    assert 0 < found <= conjugates * degrees.row()[0] * 61
+    assert zeros in (None, found)
+    if zeros is not None:
+        assert found == conjugates * degrees.row()[0] * 61
+    assert usable < 61**2 - 61
+
+
+@pytest.mark.parametrize(
+    ("matrix", "degree"),
+    [
+        # A⁻¹ = adj A / det A of a triangle; U and L have leading minors below.
+        (lambda x: jax.lax.linalg.triangular_solve(x, jnp.eye(3), left_side=True), (2, 3)),
+        (
+            lambda x: jax.lax.linalg.triangular_solve(
+                x, jnp.eye(3), left_side=True, unit_diagonal=True
+            ),
+            (2, 0),
+        ),
+        (lambda x: jax.lax.linalg.lu(x)[0], (7, 6)),
+    ],
+)
+def test_linear_systems_have_the_degrees_of_minors(matrix, degree):
+    program = rows_over_prime_field(
+        lambda w, x: jnp.sum(w * matrix(x)), np.zeros((3, 3)), np.zeros((3, 3)), 2
+    )
+    assert Degrees(program, 2, frozenset({2})).row() == degree
+
+
+def test_roots_of_inputs_alone_leave_a_bound():
+    def f(w, x):
+        return w["b"] @ w["a"] @ (x / jnp.sqrt(x @ x))
+
+    shapes = {"a": np.zeros((1, 2)), "b": np.zeros((1, 1))}
+    found = nm.certify(nm.network(f, shapes, np.zeros(2), name="product"))
+    assert found.verdict == "probable"
+    assert 0 < found.probable.error < 1e-2
+
+
+def test_roots_of_weights_and_inputs_multiply_with_the_rows():
+    assert Roots(1, 2, 0).conjugates(9) == 2 + 4
+    assert Roots(1, 2, 1).conjugates(2) == 2 ** (1 + 2 * 3)
+    f = lambda w, x: w["b"] @ (w["a"] @ x / jnp.sqrt(jnp.sum((w["a"] @ x) ** 2)))  # noqa: E731
+    found = nm.certify(nm.network(f, TWO, np.zeros(3), name="norm"))
+    assert (found.verdict, found.probable.error) == ("probable", None)
 
 
 def test_the_same_rank_at_further_points_is_probable():

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from numbers import Integral
+from operator import mul
+from typing import Any
 
 import flint
 import numpy as np
@@ -76,27 +78,15 @@ class ExactField:
     def product(self, *matrices: np.ndarray) -> np.ndarray:
         """The product of matrices, from left to right."""
         shape = (len(matrices[0]), matrices[-1].shape[1])
-        if self.prime is None:
-            rational = reduce(lambda A, B: A * B, [_rational_matrix(M) for M in matrices])
-            return self._array(rational.entries(), *shape)
-        prime = self.prime
-        residues = reduce(lambda A, B: A * B, [_residue_matrix(M, prime) for M in matrices])
-        return self._array(residues.entries(), *shape)
+        return self._array(reduce(mul, map(self._matrix, matrices)).entries(), *shape)
 
     def inverse(self, array: np.ndarray) -> np.ndarray:
         """The inverse of a square matrix; ZeroDivisionError when it is singular."""
-        if self.prime is None:
-            inverse = _rational_matrix(array).inv()
-        else:
-            inverse = _residue_matrix(array, self.prime).inv()
-        return self._array(inverse.entries(), *array.shape)
+        return self._array(self._matrix(array).inv().entries(), *array.shape)
 
     def row_basis(self, array: np.ndarray) -> tuple[np.ndarray, list[int]]:
         """The reduced echelon basis E of the row space, and its pivot columns P: E[:, P] = 1."""
-        if self.prime is None:
-            echelon, rank = _rational_matrix(array).rref()
-        else:
-            echelon, rank = _residue_matrix(array, self.prime).rref()
+        echelon, rank = self._matrix(array).rref()
         E = self._array(echelon.entries(), *array.shape)[:rank]
         return E, [int(np.flatnonzero(row)[0]) for row in E]
 
@@ -115,26 +105,40 @@ class ExactField:
         Args:
             coefficients: one polynomial a column, not all 0, constant term first.
         """
-        if self.prime is None:
-            rational = [flint.fmpq_poly(_rationals(f)) for f in coefficients.T]
-            parts = reduce(lambda f, g: f.gcd(g), rational).factor_squarefree()[1]
-        else:
-            residues = [flint.nmod_poly([int(c) for c in f], self.prime) for f in coefficients.T]
-            parts = reduce(lambda f, g: f.gcd(g), residues).factor_squarefree()[1]
+        columns = map(self._numbers, coefficients.T)
+        polynomials: Any = (
+            [flint.fmpq_poly(f) for f in columns]
+            if self.prime is None
+            else [flint.nmod_poly(f, self.prime) for f in columns]
+        )
+        parts = reduce(lambda f, g: f.gcd(g), polynomials).factor_squarefree()[1]
         return [(list(self._array(part.coeffs(), -1)), exponent) for part, exponent in parts]
 
     def linear_factors(self, form: Mapping[tuple[int, ...], Number], size: int) -> list[np.ndarray]:
         """The linear factors of a form in `size` variables, without multiplicity or scale."""
-        if self.prime is None:
-            rationals = flint.fmpq_mpoly_ctx.get(("x", size))
-            coefficients = _rationals(form.values())
-            polynomial = rationals.from_dict(dict(zip(form, coefficients, strict=True)))
-        else:
-            residues = flint.nmod_mpoly_ctx.get(("x", size), modulus=self.prime)
-            polynomial = residues.from_dict({e: int(c) for e, c in form.items()})
+        ring: Any = (
+            flint.fmpq_mpoly_ctx.get(("x", size))
+            if self.prime is None
+            else flint.nmod_mpoly_ctx.get(("x", size), modulus=self.prime)
+        )
+        coefficients = self._numbers(form.values())
+        polynomial = ring.from_dict(dict(zip(form, coefficients, strict=True)))
         units = [tuple(int(i == j) for j in range(size)) for i in range(size)]
         factors = [factor for factor, _ in polynomial.factor()[1] if factor.total_degree() == 1]
         return [self._array([factor[unit] for unit in units], size) for factor in factors]
+
+    def _numbers(self, values: Iterable[Number]) -> list[Any]:
+        """Numbers as python-flint takes them."""
+        if self.prime is None:
+            return [flint.fmpq(x.numerator, x.denominator) for x in values]
+        return [int(x) for x in values]
+
+    def _matrix(self, array: np.ndarray) -> Any:
+        """A matrix of python-flint."""
+        (rows, columns), entries = array.shape, self._numbers(array.ravel())
+        if self.prime is None:
+            return flint.fmpq_mat(rows, columns, entries)
+        return flint.nmod_mat(rows, columns, entries, self.prime)
 
     def _array(self, entries: Iterable[flint.fmpq | flint.nmod | int], *shape: int) -> np.ndarray:
         """An exact array of python-flint's numbers."""
@@ -149,17 +153,3 @@ def _inverse_vandermonde(field: ExactField, nodes: tuple[int, ...]) -> np.ndarra
     """The matrix from values at the nodes to coefficients; the same nodes serve every line."""
     powers = range(len(nodes))
     return field.inverse(np.array([[node**k for k in powers] for node in nodes], dtype=object))
-
-
-def _rationals(numbers: Iterable[Number]) -> list[flint.fmpq]:
-    return [flint.fmpq(x.numerator, x.denominator) for x in numbers]
-
-
-def _rational_matrix(array: np.ndarray) -> flint.fmpq_mat:
-    rows, columns = array.shape
-    return flint.fmpq_mat(rows, columns, _rationals(array.ravel()))
-
-
-def _residue_matrix(array: np.ndarray, prime: int) -> flint.nmod_mat:
-    rows, columns = array.shape
-    return flint.nmod_mat(rows, columns, [int(x) for x in array.ravel()], prime)

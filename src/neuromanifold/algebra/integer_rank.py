@@ -11,6 +11,8 @@ from math import gcd, prod
 import flint
 import numpy as np
 
+from neuromanifold.algebra.prime_field import primes_below
+
 LARGEST_PRIME = 2**63 - 25
 """The largest prime below 2^63; python-flint takes moduli below 2^64."""
 
@@ -27,7 +29,7 @@ def integer_rank(matrix: np.ndarray) -> int:
     squares = sorted((int(row @ row) for row in matrix), reverse=True)
     rank, q, product = 0, LARGEST_PRIME + 1, 1
     while rank < min(rows, columns):
-        q = _prime_below(q)
+        (q,) = primes_below(q, 1)
         rank, product = max(rank, flint.nmod_mat(entries, q).rank()), product * q
         if product**2 > prod(squares[: rank + 1]):
             break
@@ -38,10 +40,3 @@ def _primitive(matrix: np.ndarray) -> np.ndarray:
     """The rows that are not zero, each divided by what its entries have in common."""
     kept = [row // gcd(*row) for row in matrix if row.any()]
     return np.array(kept, dtype=object).reshape(len(kept), matrix.shape[1])
-
-
-def _prime_below(n: int) -> int:
-    n -= 1
-    while not flint.fmpz(n).is_prime():
-        n -= 1
-    return n

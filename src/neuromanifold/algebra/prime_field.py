@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import islice
 
 import numpy as np
+from flint import fmpz
 from jaxtyping import Float64
 
 from neuromanifold.errors import ArgumentError, NeuromanifoldError
@@ -50,8 +51,10 @@ class PrimeField:
                 f"the prime must be odd and below 2^23 = {PRIME_LIMIT}; got {p}: "
                 f"take {DEFAULT_PRIME}, the largest"
             )
-        if not _is_prime(p):
-            raise ArgumentError(f"{p} is not a prime; take {_prime_below(p)}, the next one below")
+        if not fmpz(p).is_prime():
+            raise ArgumentError(
+                f"{p} is not a prime; take {primes_below(p, 1)[0]}, the next one below"
+            )
 
     @property
     def slack_bound(self) -> int:
@@ -158,11 +161,16 @@ class PrimeField:
         return total
 
     def inverse(self, x: Residues) -> Residues:
-        """The entrywise inverse; a zero entry is an error, never 0."""
+        """The entrywise inverse; a zero entry is an error, never 0, and NaN stays NaN."""
         x = np.asarray(x, dtype=np.float64)
         if not np.all(x):
             raise ZeroResidueError(f"a residue to be inverted is 0 mod {self.modulus}")
-        return self._inverses(x.ravel()).reshape(x.shape)
+        known = ~np.isnan(x)
+        if known.all():
+            return self._inverses(x.ravel()).reshape(x.shape)
+        inverses = np.full(x.shape, np.nan)
+        inverses[known] = self._inverses(x[known])
+        return inverses
 
     def _inverses(self, x: Residues) -> Residues:
         """Inverses of a vector, by those of half as many products: 1/a = b/(ab) and 1/b = a/(ab).
@@ -210,15 +218,6 @@ class PrimeField:
             words *= 2
 
 
-def _is_prime(n: int) -> bool:
-    """Primality by trial division: n < 2^23, so at most 2,896 divisions."""
-    return n > 1 and all(n % q for q in range(2, math.isqrt(n) + 1))
-
-
-def _prime_below(n: int) -> int:
-    return primes_below(n, 1)[0]
-
-
 def primes_below(n: int, count: int) -> tuple[int, ...]:
     """The largest primes below n, as many as are wanted, in decreasing order."""
-    return tuple(islice((q for q in range(n - 1, 1, -1) if _is_prime(q)), count))
+    return tuple(islice((q for q in range(n - 1, 1, -1) if fmpz(q).is_prime()), count))

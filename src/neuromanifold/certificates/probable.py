@@ -13,10 +13,12 @@ import numpy as np
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.modular.basis import SECOND_PRIMES
 from neuromanifold.algebra.modular.degrees import Degrees
+from neuromanifold.algebra.modular.groups import most_draws
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import pieces, real_inputs
 from neuromanifold.certificates.jacobian import (
     ATTEMPTS,
+    BATCH,
     SPARE_ROWS,
     Point,
     at_a_point,
@@ -38,7 +40,7 @@ class Probable:
         points: how many points.
         primes: over how many primes.
         error: a bound for the probability that the generic rank is larger, if the primes are good;
-            None where degrees have no bound (square roots, elimination, dependent elements).
+            None where it is none (many square roots, large degrees, dependent elements).
     """
 
     points: int
@@ -74,7 +76,7 @@ def probable(net: Network, point: Point, rank: int, inputs: int) -> Probable | N
         attempts = range(start, start + ATTEMPTS)
         if at_a_point(net, field, point.seed, compute, point.given, attempts) != rank:
             return None
-    return Probable(len(fields), 2, _error(net, point, rank, [f.modulus for f in fields]))
+    return Probable(len(fields), 2, _error(net, point, rank, inputs, [f.modulus for f in fields]))
 
 
 def _rank(net: Network, point: Point, count: int) -> int:
@@ -84,21 +86,28 @@ def _rank(net: Network, point: Point, count: int) -> int:
     return form.rank
 
 
-def _error(net: Network, point: Point, rank: int, primes: list[int]) -> float | None:
-    """The product of degree / p over the points, for a minor one larger than the rank."""
+def _error(net: Network, point: Point, rank: int, inputs: int, primes: list[int]) -> float | None:
+    """The product over the points of degree / p, for a minor one larger than the rank.
+
+    A point is the first of several draws at which all radicands are squares: it is a zero only if
+    one of those draws is one.
+    """
     batch = batches(rank + SPARE_ROWS)[1]
-    if rows_program(net, batch).formals and point.relations(net, batch):
+    program = rows_program(net, batch)
+    if program.formals and point.relations(net, batch):
         return None
-    weights, inputs = len(net.tensors), len(real_inputs(net))
+    weights = len(net.tensors)
     constants = set() if point.given is None else set(range(weights))
     if (found := pieces(net)) is not None:
-        first = weights + inputs
+        first = weights + len(real_inputs(net))
         constants |= set(range(first, first + len(found.branch_shapes)))
-    degrees = Degrees(rows_program(net, batch), batch, frozenset(constants)).row()
-    if degrees is None:
+    degrees = Degrees(program, batch, frozenset(constants))
+    roots = degrees.roots
+    rows = min(BATCH, max(inputs, batch))
+    draws = max(most_draws(roots.weights, 1), most_draws(roots.samples + roots.mixed, rows))
+    draws *= roots.conjugates(rank + 1)
+    top, below = (draws * (rank + 1) * degree for degree in degrees.row())
+    if not top + below < min(primes) - 1:
         return None
-    top, below = ((rank + 1) * degree for degree in degrees)
-    if top + below >= min(primes):
-        return None
-    # Points where a denominator vanishes are passed over.
-    return float(np.prod([top / (p - below) for p in primes]))
+    # Points where a denominator vanishes are passed over; formal exponentials are never zero.
+    return float(np.prod([top / (p - 1 - below) for p in primes]))

@@ -34,8 +34,9 @@ def rows_program(network: Network, batch: int) -> ModularFunction:
     name with that axis, uᵀ ∂f/∂W for each input (field-rank). The inputs of a piecewise network
     have its branches as a second part (cells).
     """
-    network = with_branches(network)
-    return rows_over_prime_field(network.apply, weight_shapes(network), network.sample, batch)
+    cells = with_branches(network)
+    shapes = weight_shapes(network)
+    return rows_over_prime_field(cells.apply, shapes, cells.sample, batch, network.output)
 
 
 def checked_program(network: Network, batch: int) -> ModularFunction:

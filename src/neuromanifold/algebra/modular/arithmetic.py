@@ -4,6 +4,7 @@ A residue is at most h = p/2 + 4 < 2^22 + 4 in absolute value, and a float64 hol
 to 2^53; each rule says why its sums and products stay below that.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from neuromanifold.algebra.modular.recorder import (
     Unknown,
     Value,
 )
-from neuromanifold.algebra.modular.tangents import Operation, Setting
+from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import NotCoveredError
 
@@ -40,7 +41,8 @@ def _times(setting: Setting, x: Residues, y: Residues) -> Residues:
     return setting.field.multiply(x, y)  # at most h² < 2^45
 
 
-def _negative(_: Setting, x: Residues) -> Residues:
+def negative(_: Setting, x: Residues) -> Residues:
+    """The operation of a change of sign."""
     return np.negative(x)
 
 
@@ -64,7 +66,7 @@ def _sub(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Val
 
 def _neg(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x = recorder.finite(values[0], equation)
-    return [recorder.emit_entrywise(_negative, [x], x.shape, degree=1)]
+    return [recorder.emit_entrywise(negative, [x], x.shape, degree=1)]
 
 
 def _mul(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -98,7 +100,7 @@ def _div(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Val
 
 def _square(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x = recorder.finite(values[0], equation)
-    return [recorder.emit_entrywise(_times, [x, x], x.shape, degree=2)]
+    return [product(recorder, x, x)]
 
 
 def _whole_power(recorder: Recorder, x: Unknown, exponent: int) -> Unknown:
@@ -135,56 +137,60 @@ def _sum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Val
 
 
 def _prod(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """A product over axes, one factor at a time, so that each step is a product of two residues."""
-    x = recorder.finite(values[0], equation)
+    """A product over axes, two factors at a time."""
+    x, shape = recorder.finite(values[0], equation), _shape(equation)
     axes = [int(axis) for axis in equation.params["axes"]]
-    shape = _shape(equation)
 
-    def product(setting: Setting, a: Residues) -> Residues:
-        factors = np.moveaxis(a, axes, range(len(axes))).reshape(-1, *(shape or (1,)))
-        result = np.ones(factors.shape[1:])
-        for factor in factors:
-            result = setting.field.multiply(result, factor)
-        return result.reshape(shape)
+    def front(a: np.ndarray) -> np.ndarray:
+        return np.moveaxis(a, axes, range(len(axes))).reshape(-1, *shape)
 
-    degree = int(np.prod([x.shape[axis] for axis in axes]))
-    return [recorder.emit(product, [x], shape, degree=degree)]
+    count = math.prod(x.shape[axis] for axis in axes)
+    if not count:
+        return [Known(np.ones(shape))]
+    lines = recorder.move(front, [x], (count, *shape))
+    factors = [recorder.row(lines, i) for i in range(count)]
+    while len(factors) > 1:
+        pairs = zip(factors[0::2], factors[1::2], strict=False)
+        odd = factors[-1:] if len(factors) % 2 else []
+        factors = [product(recorder, x, y) for x, y in pairs] + odd
+    return [factors[0]]
+
+
+def product(recorder: Recorder, x: Unknown, y: Unknown) -> Unknown:
+    """The entrywise product of two arrays of one shape."""
+    return recorder.emit_entrywise(_times, [x, y], x.shape, degree=2)
 
 
 def _cumsum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """Partial sums of up to n entries are at most n h, exact for n up to 2^30."""
-
-    def partial_sums(setting: Setting, a: Residues) -> Residues:
-        return setting.field.reduce(np.cumsum(a, 0))
-
-    return _cumulative(recorder, equation, values, partial_sums, 1)
-
-
-def _cumprod(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """Partial products, one factor at a time."""
-
-    def partial_products(setting: Setting, a: Residues) -> Residues:
-        result = np.array(a)
-        for i in range(1, len(a)):
-            result[i] = setting.field.multiply(result[i - 1], a[i])
-        return result
-
-    length = equation.invars[0].aval.shape[equation.params["axis"]]
-    return _cumulative(recorder, equation, values, partial_products, length)
-
-
-def _cumulative(
-    recorder: Recorder, equation: Any, values: Sequence[Value], along_first: Operation, degree: int
-) -> list[Value]:
-    """An operation along one axis, possibly from its end, given along the first axis."""
     x = recorder.finite(values[0], equation)
     axis, step = equation.params["axis"], -1 if equation.params["reverse"] else 1
 
     def along(setting: Setting, a: Residues) -> Residues:
-        line = along_first(setting, np.moveaxis(a, axis, 0)[::step])
-        return np.moveaxis(line[::step], 0, axis)
+        line = np.cumsum(np.moveaxis(a, axis, 0)[::step], 0)
+        return np.moveaxis(setting.field.reduce(line)[::step], 0, axis)
 
-    return [recorder.emit(along, [x], x.shape, degree=degree)]
+    return [recorder.emit(along, [x], x.shape, degree=1)]
+
+
+def _cumprod(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    """Partial products, one factor at a time."""
+    x = recorder.finite(values[0], equation)
+    axis, step = equation.params["axis"], -1 if equation.params["reverse"] else 1
+
+    def front(a: np.ndarray) -> np.ndarray:
+        return np.moveaxis(a, axis, 0)[::step]
+
+    def back(*lines: np.ndarray) -> np.ndarray:
+        return np.stack(lines[::step], axis)
+
+    if not x.shape[axis]:
+        return [x]
+    lines = recorder.move(front, [x], (x.shape[axis], *x.shape[:axis], *x.shape[axis + 1 :]))
+    partial = [recorder.row(lines, 0)]
+    for i in range(1, x.shape[axis]):
+        partial.append(product(recorder, partial[-1], recorder.row(lines, i)))
+    return [recorder.move(back, partial, x.shape)]
 
 
 def _dot_general(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:

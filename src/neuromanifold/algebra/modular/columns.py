@@ -11,7 +11,7 @@ import numpy as np
 from neuromanifold.algebra.modular.elements import Formal, FormalElements
 from neuromanifold.algebra.modular.function import ModularFunction
 from neuromanifold.algebra.modular.relations import Dependent, Place, Relations
-from neuromanifold.algebra.modular.squares import Settled, settled, weight_witnesses, witnesses
+from neuromanifold.algebra.modular.squares import Settled, Squares, has_roots
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.algebra.rank import null_space, rank_profile
@@ -78,19 +78,14 @@ class Source:
 
     def settled(self, function: ModularFunction, turn: int, relations: Relations) -> Settled:
         """One point at which all radicands are squares."""
-        return self._at_a_point(settled, function, turn, relations)
+        if not has_roots(function):
+            arguments = function.assembled(self.arguments(function, turn))
+            return Settled(arguments, self.elements(turn, relations))
+        return self.near_squares(Squares.settled, function, turn, relations)
 
-    def witnesses(self, function: ModularFunction, relations: Relations) -> tuple[int, int]:
-        """How many radicands a function has, and the rank of their characters."""
-        return self._at_a_point(witnesses, function, 0, relations)
-
-    def weight_witnesses(self, function: ModularFunction, relations: Relations) -> tuple[int, int]:
-        """The same for the radicands of weights alone, in samples of all kinds."""
-        return self._at_a_point(weight_witnesses, function, 0, relations)
-
-    def _at_a_point(
+    def near_squares(
         self,
-        search: Callable[..., T],
+        search: Callable[[Squares], T],
         function: ModularFunction,
         turn: int,
         relations: Relations,
@@ -102,14 +97,9 @@ class Source:
             def redraw(leaf: int, draw: int, start: int = start) -> Residues:
                 return self._leaf(function, leaf, f"{start} draw {draw}")
 
+            arguments, elements = function.assembled(leaves), self.elements(turn, relations)
             try:
-                return search(
-                    function,
-                    self.field,
-                    function.assembled(leaves),
-                    self.elements(turn, relations),
-                    redraw,
-                )
+                return search(Squares(function, self.field, arguments, elements, redraw))
             except ZeroResidueError:
                 if self.weights is not None:
                     raise

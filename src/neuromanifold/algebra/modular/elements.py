@@ -173,6 +173,14 @@ class FormalElements:
     def _drawn(self, kind: Kind, arguments: Residues, salts: np.ndarray | None) -> Residues:
         """The elements for arguments 0 ≤ a < p."""
         p, keys = self.field.modulus, self._keys(kind)
+        unknown = np.isnan(arguments if salts is None else arguments + salts)
+        if unknown.any():
+            known = ~unknown
+            element = np.full(unknown.shape, np.nan)
+            element[known] = self._drawn(
+                kind, arguments[known], None if salts is None else salts[known]
+            )
+            return element
         # One axis at least: NumPy warns of the intended wrap-around mod 2^64 for scalars only.
         a = np.atleast_1d(arguments).astype(np.uint64)
         if salts is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neuromanifold.algebra.modular.arithmetic import negative, product
 from neuromanifold.algebra.modular.elements import Formal
 from neuromanifold.algebra.modular.formal import ERF_SLOPE
 from neuromanifold.algebra.modular.recorder import Recorder, Rule, Unknown, Value
@@ -35,7 +36,7 @@ def _formal(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
             return [recorder.formal(kind, x, samples, equation, _root, _root_slope)]
         case "erf":
             # The exponential of −u² is the obligation of erf(u), whether or not it is used.
-            square = recorder.emit_entrywise(_minus_square, [x], x.shape, degree=2)
+            square = product(recorder, recorder.emit_entrywise(negative, [x], x.shape, degree=1), x)
             e = recorder.formal("exp", square, samples, equation, _element, _exp_slope)
             return [recorder.formal(kind, x, samples, equation, _element, _erf_slope, [e])]
         case _:
@@ -91,18 +92,15 @@ def _element(formal: Formal) -> Operation:
 
 def _root(formal: Formal) -> Operation:
     def root(setting: Setting, a: Residues) -> Residues:
+        if setting.lenient:  # what is no square: something that depends on it as the root would
+            y = square_root(np.where(np.isnan(a), 0.0, a), setting.field)
+            return np.where(y > 0, y, np.where(a == 0, 1.0, a))
         y = square_root(a, setting.field)
         if np.any(y <= 0):
-            if setting.lenient:  # something that depends on the radicand as the root would
-                return np.where(y > 0, y, np.where(a == 0, 1.0, a))
             raise NonSquareError(f"a radicand of {formal.where} is no square, or zero")
         return y
 
     return root
-
-
-def _minus_square(setting: Setting, x: Residues) -> Residues:
-    return setting.field.multiply(-x, x)
 
 
 def _exp_slope(

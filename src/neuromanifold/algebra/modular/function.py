@@ -207,7 +207,7 @@ def over_prime_field(f: Callable[..., Any], *examples: Any) -> ModularFunction:
 
 
 def rows_over_prime_field(
-    f: Callable[[Any, Any], Any], weights: Any, inputs: Any, batch: int
+    f: Callable[[Any, Any], Any], weights: Any, inputs: Any, batch: int, output: Any = None
 ) -> ModularFunction:
     """The rows uᵀ ∂f/∂w of `batch` inputs with one cotangent u each, on residues (field-rank).
 
@@ -219,13 +219,14 @@ def rows_over_prime_field(
         weights: a pytree with the shapes of the weights.
         inputs: a pytree with the shapes of one input.
         batch: how many inputs.
+        output: a pytree with the shapes of the output, where they are known.
 
     Returns:
         A function of the weights, then of inputs and cotangents with a leading axis, whose value is
         a pytree like the weights with that axis.
     """
     function = opened(f)
-    output = output_of(f, shapes_of((weights, inputs)))
+    output = output_of(f, shapes_of((weights, inputs))) if output is None else output
 
     def row(w: Any, X: Any, u: Any) -> tuple[Any, Any]:
         def of_weights(w: Any) -> Any:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuromanifold.algebra.modular.arithmetic import product
 from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Shape, Value
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import Residues
@@ -124,19 +125,18 @@ def _scatter_add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> 
 
 def _scatter_mul(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """Entry k is multiplied by its updates one after the other: each product is of two residues."""
-    operand, updates = (recorder.finite(values[place], equation) for place in (0, 2))
-    targets = _targets(recorder, equation, values)
-    turns = _turns(targets)
+    result, updates = (recorder.finite(values[place], equation) for place in (0, 2))
+    targets, shape = _targets(recorder, equation, values), result.shape
+    ones = recorder.unknown(Known(np.ones(shape)), equation)
+    for turn in _turns(targets):
 
-    def multiply(setting: Setting, x: Residues, u: Residues) -> Residues:
-        result, factors = x.reshape(-1).copy(), u.reshape(-1)
-        for turn in turns:
-            at = targets[turn] - 1
-            result[at] = setting.field.multiply(result[at], factors[turn])
-        return result.reshape(x.shape)
+        def placed(u: np.ndarray, one: np.ndarray, turn: np.ndarray = turn) -> np.ndarray:
+            factors = one.reshape(-1).copy()
+            factors[targets[turn] - 1] = u.reshape(-1)[turn]
+            return factors.reshape(shape)
 
-    degree = 1 + len(turns)
-    return [recorder.emit(multiply, [operand, updates], operand.shape, degree=degree)]
+        result = product(recorder, result, recorder.move(placed, [updates, ones], shape))
+    return [result]
 
 
 def _turns(targets: np.ndarray) -> list[np.ndarray]:

@@ -9,12 +9,13 @@ rational function everywhere.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from neuromanifold.algebra.modular.recorder import Known, Recorder, Rule, Value
-from neuromanifold.algebra.modular.tangents import Setting
+from neuromanifold.algebra.modular.tangents import Division, Setting
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 
 
@@ -96,7 +97,9 @@ def _triangular_solve(recorder: Recorder, equation: Any, values: Sequence[Value]
         right = sided(moved[1]) - setting.field.matmul(part, sided(x))
         return solve(setting, operands[0], sided(setting.field.reduce(right)))
 
-    return [recorder.emit(solve, [a, b], b.shape, tangent=tangent)]
+    order = a.shape[-1]
+    division = Division("nothing" if unit else "determinants", order, prod(a.shape) // order**2)
+    return [recorder.emit(solve, [a, b], b.shape, tangent=tangent, division=division)]
 
 
 def _lu(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
@@ -112,9 +115,10 @@ def _lu(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Valu
         return factors_tangent(setting.field, operands[0], moved[0])
 
     pivots, permutation = (variable.aval for variable in equation.outvars[1:])
+    division = Division("leading minors", min(a.shape[-2:]), prod(a.shape[:-2]))
     order = [np.broadcast_to(np.arange(v.shape[-1]), v.shape) for v in (pivots, permutation)]
     return [
-        recorder.emit(lu, [a], a.shape, tangent=tangent),
+        recorder.emit(lu, [a], a.shape, tangent=tangent, division=division),
         Known(order[0].astype(pivots.dtype)),
         Known(order[1].astype(permutation.dtype)),
     ]

@@ -42,7 +42,7 @@ from neuromanifold.algebra.modular.columns import (
 )
 from neuromanifold.algebra.modular.function import ModularFunction
 from neuromanifold.algebra.modular.relations import Dependent, Relations
-from neuromanifold.algebra.modular.squares import has_roots
+from neuromanifold.algebra.modular.squares import Squares, has_roots
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.rank import rank_profile
 from neuromanifold.errors import NotCoveredError
@@ -195,7 +195,9 @@ def _square_roots(
     """The characters of the radicands of one sample at the source's own weights, and of weights."""
     if not has_roots(function):
         return []
-    return [Obligation("square roots", *source.witnesses(function, relations))]
+    return [
+        Obligation("square roots", *source.near_squares(Squares.witnesses, function, 0, relations))
+    ]
 
 
 def roots_of_weights(
@@ -204,7 +206,11 @@ def roots_of_weights(
     """The characters of radicands of weights alone, where samples differ in fixed arguments."""
     if not has_roots(function):
         return ()
-    return (Obligation("square roots", *source.weight_witnesses(function, relations)),)
+    return (
+        Obligation(
+            "square roots", *source.near_squares(Squares.weight_witnesses, function, 0, relations)
+        ),
+    )
 
 
 def _maxima(function: ModularFunction, source: Source, relations: Relations) -> Obligation:

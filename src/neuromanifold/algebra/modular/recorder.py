@@ -17,7 +17,7 @@ from neuromanifold.algebra.modular.elements import Formal
 from neuromanifold.algebra.modular.formal import Kind
 from neuromanifold.algebra.modular.literals import RationalArray, rational_array
 from neuromanifold.algebra.modular.location import where_from
-from neuromanifold.algebra.modular.tangents import Operation, Setting, Step, Tangent
+from neuromanifold.algebra.modular.tangents import Division, Operation, Setting, Step, Tangent
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
@@ -178,6 +178,7 @@ class Recorder:
         degree: int | None = None,
         tangent: Tangent | None = None,
         doubtful: np.ndarray | None = None,
+        division: Division | None = None,
     ) -> Unknown:
         """Record one step.
 
@@ -191,10 +192,11 @@ class Recorder:
                 if derivatives are to pass it.
             tangent: how derivatives pass a step that is no polynomial.
             doubtful: the entries of its output that may be a mask.
+            division: what a rational step divides by.
         """
         slot = self._slot(shape)
         places = tuple(value.slot for value in inputs)
-        self._steps.append(Step(operation, places, slot, (), degree, tangent))
+        self._steps.append(Step(operation, places, slot, (), degree, tangent, division))
         return Unknown(slot, shape, _marks(masked, shape), _marks(doubtful, shape))
 
     def emit_entrywise(
@@ -269,7 +271,11 @@ class Recorder:
         """The entrywise inverse, recorded once for each value: quotients share denominators."""
         if value.slot not in self._inverses:
             self._inverses[value.slot] = self.emit_entrywise(
-                _inverse, [value], value.shape, tangent=inverse_tangent
+                _inverse,
+                [value],
+                value.shape,
+                tangent=_inverse_tangent,
+                division=Division("determinants", 1, math.prod(value.shape)),
             )
         return self._inverses[value.slot]
 
@@ -364,7 +370,7 @@ def _inverse(setting: Setting, x: Residues) -> Residues:
     return setting.field.inverse(x)
 
 
-def inverse_tangent(
+def _inverse_tangent(
     setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
 ) -> Residues:
     """d(1/x) = −(1/x)² dx."""

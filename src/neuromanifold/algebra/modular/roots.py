@@ -27,8 +27,3 @@ def square_root(x: Residues, field: PrimeField) -> Residues:
     """The root of each entry that lies in 1 … (p−1)/2; −1 where there is none."""
     roots = np.take(_table(field.modulus), np.asarray(x, dtype=np.int64), mode="wrap")
     return np.asarray(roots, dtype=np.float64)
-
-
-def is_square(x: Residues, field: PrimeField) -> np.ndarray:
-    """Whether each entry is a square; zero counts as one."""
-    return square_root(x, field) >= 0

@@ -9,27 +9,20 @@ the square root of the product lies in it and has a value in GF(p): the product 
 (χ(x_1), …, χ(x_r)) at points where all earlier radicands are squares: full column rank over GF(2)
 shows that no product of radicands is a square, and the roots generate a field of degree 2^r over K.
 
-Half of all residues are squares, so waiting for a point with n square radicands takes 2^n tries.
-But a point has many entries, those of the inputs and those of the formal elements that depend on
-the input, and a radicand depends on few of them: the norm of a token on that token, the next norm
-also on what attention or the MLP drew in between. So the radicands are put into groups. Taken in
-order, one that depends on entries that no earlier one depends on begins a group and owns these
-entries; any other joins the last group that owns entries it depends on. What a group owns is drawn
-again, for each sample by itself, until the group's radicands are squares; no earlier group notices.
-The cost is 2^(radicands of a group): of one token, not of all. Radicands of weights alone are
-treated in the same way before the others, with the rows of the weights in place of the entries.
-They are elements of one field for all samples. Where samples differ in what is not drawn (branches,
-whole numbers), each such *kind* of samples has radicands of weights of its own, and all kinds are
-shown together: √w in one sample and √(4w) in another have one sign between them. What depends on
-the sample is shown for one kind at a time, at fixed weights. There radicands of weights are
-constants, so a product of radicands of the sample that is a square at the settled point and none at
-another is no square in the larger field either.
+Radicands of weights alone are elements of one field for all samples. Where samples differ in what
+is not drawn (branches, whole numbers), each such *kind* of samples has radicands of weights of its
+own, and all kinds are shown together: √w in one sample and √(4w) in another have one sign between
+them. What depends on the sample is shown for one kind at a time, at fixed weights. There radicands
+of weights are constants, so a product of radicands of the sample that is a square at the settled
+point and none at another is no square in the larger field either.
 
-Which radicand depends on what is found by trying. It decides what is drawn, and nothing else: a
-point is right when all its radicands are squares, however it was found.
+That a radicand is one of weights alone is part of the proof (√(w c²) is no new root for each input
+c, though other weights witness it), and it is read off the program: in one run every entry drawn
+for a sample is NaN, and so is all that is made of NaN, x − x and 0 x too. What is a number then is
+computed without them. A radicand that stays the same for all samples and is not read to do so
+(x − x + w) is settled with those of weights, and never shown: its root stays unproved.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,21 +30,13 @@ import jax
 import numpy as np
 
 from neuromanifold.algebra.modular.elements import FormalElements
-from neuromanifold.algebra.modular.formal_rules import NonSquareError
 from neuromanifold.algebra.modular.function import ModularFunction
+from neuromanifold.algebra.modular.groups import Search
 from neuromanifold.algebra.modular.radicands import Free, Radicands, Redraw
-from neuromanifold.algebra.modular.roots import square_root
-from neuromanifold.algebra.prime_field import PrimeField, Residues
-from neuromanifold.errors import NotCoveredError
+from neuromanifold.algebra.prime_field import PrimeField
 
-LARGEST_GROUP = 10
-"""Radicands of one group: about 2^10 draws find them all squares."""
-_GUESTS = 4
-"""Rows for each sample that is not settled, from which on they all work for those."""
 _TURNS = 16
 """Samples of several kinds in which an atom is tried."""
-DISTINCT_SAMPLES = 16
-"""Samples of a kind at which a radicand of weights alone is seen to be the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,36 +74,19 @@ def settled(
     """
     if elements is None or not has_roots(function):
         return Settled(arguments, elements)
-    return _Point(function, field, arguments, elements, redraw).settled()
+    return Squares(function, field, arguments, elements, redraw).settled()
 
 
-def witnesses(
-    function: ModularFunction,
-    field: PrimeField,
-    arguments: tuple[Any, ...],
-    elements: FormalElements,
-    redraw: Redraw,
-) -> tuple[int, int]:
-    """How many distinct radicands there are, and the rank of their characters near the point.
+class Squares:
+    """The squares around one point.
 
-    The samples are of one kind.
+    Args:
+        function: the program.
+        field: the prime field.
+        arguments: those of the program, where the search begins.
+        elements: what stands for formal functions there.
+        redraw: what is taken in place of a leaf of the arguments.
     """
-    return _Point(function, field, arguments, elements, redraw).witnesses()
-
-
-def weight_witnesses(
-    function: ModularFunction,
-    field: PrimeField,
-    arguments: tuple[Any, ...],
-    elements: FormalElements,
-    redraw: Redraw,
-) -> tuple[int, int]:
-    """The same for the radicands of weights alone, those of samples of all kinds together."""
-    return _Point(function, field, arguments, elements, redraw).weight_witnesses()
-
-
-class _Point:
-    """The point of one search."""
 
     def __init__(
         self,
@@ -132,287 +100,62 @@ class _Point:
         self.radicands = Radicands(function, field, leaves, elements)
         self.samples = Free(self.radicands, redraw, samples=True)
         self.weights = Free(self.radicands, redraw, samples=False)
-        self.kinds, self.alone = self._of_weights_alone()
+        self.kinds, self.same, self.read = self._of_weights_alone()
 
-    def _of_weights_alone(self) -> tuple[np.ndarray, np.ndarray]:
-        """One sample of each kind, and which radicands are the same for all samples of the kind.
+    def _of_weights_alone(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """One sample of each kind, its radicands that stay the same, and those read off to do so.
 
-        One that is not, of degree d in the sample, has equal values at n random ones with
-        probability at most (d/p)^(n−1).
+        Samples of a kind agree in all entries that do not change when every atom is drawn again;
+        what stays the same then may do so by chance.
         """
         free, columns = self.samples, np.arange(self.radicands.ends[-1])
-        first, every = self.radicands.at(columns), np.ones((len(free.state), free.atoms), bool)
-        kinds, kind, fewest = _kinds(free, every, len(first))
-        alone = first == first[kinds[kind]]
-        for _ in range(-(-DISTINCT_SAMPLES // fewest) if every.any() else 0):
-            if not alone.any():
-                break
-            free.put(free.fresh(every))
-            alone &= self.radicands.at(columns) == first
-        return kinds, np.stack([alone[kind == k].all(axis=0) for k in range(len(kinds))])
+        before = self.radicands.at(columns)
+        again = free.fresh(np.ones((len(free.state), free.atoms), bool))
+        drawn = np.any(again != free.state, axis=0)
+        kinds = np.zeros(1, int)
+        if len(before) == len(free.state):  # else nothing before a radicand runs over samples
+            rows = np.concatenate([np.zeros((len(before), 1)), free.state[:, ~drawn]], axis=1)
+            kinds = np.unique(rows, axis=0, return_index=True)[1]
+        found = []
+        for state in (again, np.where(drawn, np.nan, free.state)):
+            with free.tried():
+                free.put(state)
+                found.append(self.radicands.at(columns)[kinds])
+        same = found[0] == before[kinds]
+        return kinds, same, ~np.isnan(found[1])
 
     def settled(self) -> Settled:
         """The point once it is settled, weights first."""
         before = self.weights.state
-        self._on_weights().settle()
+        self._on_weights(self.same).settle()
         self._on_samples().settle()
         arguments = jax.tree.unflatten(self.structure, self.radicands.leaves)
         moved = not np.array_equal(before, self.weights.state)
         return Settled(arguments, self.radicands.elements, moved)
 
     def witnesses(self) -> tuple[int, int]:
-        """The number of radicands and the rank of their characters around a settled point."""
+        """How many distinct radicands there are, and the rank of their characters near the point.
+
+        The samples are of one kind.
+        """
         self.settled()
-        counts = [search.witnesses() for search in (self._on_samples(), self._on_weights())]
+        counts = self._on_samples().witnesses(), self._of_weights()
         return sum(count for count, _ in counts), sum(rank for _, rank in counts)
 
     def weight_witnesses(self) -> tuple[int, int]:
-        """The same for those of weights alone, around weights that are settled."""
-        self._on_weights().settle()
-        return self._on_weights().witnesses()
+        """The same for those of weights alone, in samples of all kinds together."""
+        self._on_weights(self.same).settle()
+        return self._of_weights()
 
-    def _on_samples(self) -> "_Search":
+    def _of_weights(self) -> tuple[int, int]:
+        """Witnesses of the radicands read off to be of weights; the others have none."""
+        count, rank = self._on_weights(self.read).witnesses()
+        return count + int(np.count_nonzero(self.same & ~self.read)), rank
+
+    def _on_samples(self) -> Search:
         turns = 1 if len(self.kinds) == 1 else _TURNS
-        return _Search(self.samples, np.flatnonzero(~self.alone.all(axis=0)), turns=turns)
+        return Search(self.samples, np.flatnonzero(~self.same.all(axis=0)), turns=turns)
 
-    def _on_weights(self) -> "_Search":
-        kind, columns = np.nonzero(self.alone)
-        return _Search(self.weights, columns, self.kinds[kind])
-
-
-def _kinds(free: Free, every: np.ndarray, height: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """The first sample of each kind, the kind of each sample, and how many the rarest kind has.
-
-    Samples of a kind agree in all entries that do not change when every atom is drawn again.
-    """
-    if height != len(free.state):  # nothing that is before a radicand runs over samples
-        return np.zeros(1, int), np.zeros(height, int), height
-    drawn = np.any(free.fresh(every) != free.state, axis=0)
-    rows = np.concatenate([np.zeros((height, 1)), free.state[:, ~drawn]], axis=1)
-    found = np.unique(rows, axis=0, return_index=True, return_inverse=True, return_counts=True)
-    return found[1], found[2].reshape(-1), int(found[3].min())
-
-
-@dataclass(slots=True)
-class _Group:
-    """Radicands that are squares together once the atoms they own are right."""
-
-    columns: list[int]
-    owned: np.ndarray
-
-    @property
-    def patience(self) -> int:
-        """Tries after which the group will not come right: chance alone fails with e^-24."""
-        return 24 * 2 ** len(self.columns) + 32
-
-
-class _Search:
-    """Radicands of all samples, or of weights, each in one sample, and what is drawn for them."""
-
-    def __init__(
-        self, free: Free, columns: np.ndarray, samples: np.ndarray | None = None, turns: int = 1
-    ) -> None:
-        self.free, self.radicands = free, free.radicands
-        self.columns, self.samples = columns, samples
-        self.steps = self.radicands.step_of(self.columns)
-        self.influence = self._influence(turns)
-        self.groups = self._grouped()
-
-    def values(self, columns: Sequence[int] | np.ndarray | None = None) -> Residues:
-        """Radicands at the current state, a row for each sample, or one for the weights."""
-        places = np.arange(len(self.columns)) if columns is None else np.asarray(columns, int)
-        found = self.radicands.at(self.columns[places])
-        if self.samples is None:
-            return found[: len(self.free.state)]
-        return found[self.samples[places], np.arange(len(places))][None]
-
-    def squares(self, values: Residues) -> np.ndarray:
-        """Which residues are invertible squares."""
-        return square_root(values, self.radicands.field) > 0
-
-    def _influence(self, turns: int) -> np.ndarray:
-        """Which radicands each atom reaches: in every row another one is drawn again.
-
-        What is behind a branch, or a row that a token takes, is reached in samples of some kinds
-        only, so there are several turns, in each of which an atom has another row.
-        """
-        free, before = self.free, self.values()
-        found = np.zeros((free.atoms, len(self.columns)), dtype=bool)
-        for first in range(0, free.atoms if len(self.columns) else 0, len(before)):
-            atoms = np.arange(first, min(first + len(before), free.atoms))
-            for turn in range(min(turns, len(before))):
-                rows = (np.arange(len(atoms)) + turn * len(before) // turns) % len(before)
-                chosen = np.zeros((len(before), free.atoms), dtype=bool)
-                chosen[rows, atoms] = True
-                with free.tried():
-                    free.put(free.fresh(chosen))
-                    found[atoms] |= (self.values() != before)[rows]
-        return found.T
-
-    def _grouped(self) -> list[_Group]:
-        """The groups of the module's docstring; equal radicands count once."""
-        values = self.values()
-        claimed = np.zeros(self.free.atoms, dtype=bool)
-        groups: list[_Group] = []
-        met: set[bytes] = set()
-        for column, reached in enumerate(self.influence):
-            key = values[:, column].tobytes()
-            if key in met or not reached.any():
-                continue
-            met.add(key)
-            owned = reached & ~claimed
-            if owned.any():
-                groups.append(_Group([column], owned))
-                claimed |= reached
-            else:
-                last = max(g for g, group in enumerate(groups) if (group.owned & reached).any())
-                groups[last].columns.append(column)
-        return groups
-
-    def _levels(self) -> list[list[_Group]]:
-        """Groups that do not reach each other's radicands, level after level."""
-        levels: list[list[_Group]] = []
-        depth: list[int] = []
-        for g, group in enumerate(self.groups):
-            reached = self.influence[group.columns].any(axis=0)
-            before = [depth[h] for h in range(g) if (self.groups[h].owned & reached).any()]
-            depth.append(max(before, default=-1) + 1)
-            if depth[g] == len(levels):
-                levels.append([])
-            levels[depth[g]].append(group)
-        return levels
-
-    def settle(self) -> None:
-        """Draw again until all radicands are squares.
-
-        Raises:
-            NonSquareError: a radicand that nothing here reaches is no square.
-            NotCoveredError: too many of them depend on the same entries.
-        """
-        stuck = np.flatnonzero(~self.influence.any(axis=1))
-        wrong = stuck[~self.squares(self.values(stuck)).all(axis=0)]
-        if wrong.size:
-            raise NonSquareError(f"a radicand of {self._where(wrong[0])} is no square")
-        self._refuse_large_groups()
-        while (failed := self._unsettled()) is not None:
-            self._join(failed)
-
-    def _bad(self, groups: Sequence[_Group]) -> np.ndarray:
-        """For each row which groups have a radicand that is no square."""
-        columns = [column for group in groups for column in group.columns]
-        wrong = ~self.squares(self.values(columns))
-        ends = np.cumsum([0, *(len(group.columns) for group in groups)])[:-1]
-        return np.logical_or.reduceat(wrong, ends, axis=1)
-
-    def _unsettled(self) -> _Group | None:
-        """Settle level after level; a group that does not come right, or None."""
-        for depth, groups in enumerate(self._levels()):
-            owned, tries = np.stack([group.owned for group in groups]), 0
-            while (bad := self._bad(groups)).any():
-                tries += 1
-                for j, group in enumerate(groups):
-                    if tries > group.patience and bad[:, j].any():
-                        return group
-                if depth == 0 or _GUESTS * np.count_nonzero(bad.any(axis=1)) <= len(bad):
-                    self._settle_as_guests(groups, bad)
-                else:
-                    self.free.put(self.free.fresh(bad @ owned))
-        return None
-
-    def _settle_as_guests(self, groups: Sequence[_Group], bad: np.ndarray) -> None:
-        """Try many draws of a sample that is not settled at once, in the rows of those that are.
-
-        Everything has to be run for that and not only what is behind the draws, so it pays where
-        nothing is before them, or where few samples are left.
-        """
-        free, state, owned = self.free, self.free.state.copy(), np.stack([g.owned for g in groups])
-        bad = bad.copy()
-        for _ in range(max(group.patience for group in groups)):
-            needy = np.flatnonzero(bad.any(axis=1))
-            if not needy.size:
-                break
-            guest = np.resize(needy, len(state))
-            guest[needy] = needy
-            with free.tried():
-                free.put(state[guest])
-                free.put(free.fresh(bad[guest] @ owned))
-                good, found = ~self._bad(groups), free.state
-            for j, group in enumerate(groups):
-                rows = np.flatnonzero(good[:, j] & bad[guest, j])
-                takers, first = np.unique(guest[rows], return_index=True)
-                entries = np.flatnonzero(group.owned[free.atom])
-                state[np.ix_(takers, entries)] = found[np.ix_(rows[first], entries)]
-                bad[takers, j] = False
-        free.put(state)
-
-    def _refuse_large_groups(self) -> None:
-        for group in self.groups:
-            if len(group.columns) > LARGEST_GROUP:
-                raise NotCoveredError(
-                    f"{len(group.columns)} square roots, with {self._where(group.columns[0])} the "
-                    "first of them, depend on the same inputs and nothing that is free, so that "
-                    "no point is found at which all radicands are squares; take fewer heads"
-                )
-
-    def _join(self, group: _Group) -> None:
-        """Give a group that does not come right the entries of the last one that reaches it."""
-        reached = self.influence[group.columns].any(axis=0)
-        place = self.groups.index(group)
-        before = [g for g in self.groups[:place] if (g.owned & reached).any()]
-        if not before:
-            raise NotCoveredError(
-                f"no point was found in {group.patience} tries at which the radicand of "
-                f"{self._where(group.columns[0])} and those that depend on the same inputs are "
-                "squares; one of them may be a multiple of another: write them with one root"
-            )
-        before[-1].columns += group.columns
-        before[-1].owned |= group.owned
-        self.groups.pop(place)
-        self._refuse_large_groups()
-
-    def witnesses(self) -> tuple[int, int]:
-        """The number of distinct radicands, and the rank of their characters, step by step.
-
-        Around a settled point each group is drawn again while the others stay, so that all earlier
-        radicands are squares as soon as those of the group are.
-        """
-        points = [self.values()]
-        for group in self.groups:
-            owned = np.tile(group.owned, (len(self.free.state), 1))
-            here = points[:1]
-            with self.free.tried():
-                while self._shown(np.concatenate(here), group.columns) < len(group.columns):
-                    if len(here) > group.patience:
-                        break
-                    self.free.put(self.free.fresh(owned))
-                    here.append(self.values())
-            points += here[1:]
-        found = np.concatenate(points)
-        first = {found[:, k].tobytes(): k for k in reversed(range(len(self.columns)))}
-        return len(first), self._shown(found, sorted(first.values()))
-
-    def _shown(self, points: Residues, columns: Sequence[int]) -> int:
-        """The rank of the characters of some radicands at points where earlier ones are squares."""
-        square, rank = self.squares(points), 0
-        for step in sorted({self.steps[k] for k in columns}):
-            usable = square[:, self.steps < step].all(axis=1)
-            usable &= (points[:, self.steps == step] != 0).all(axis=1)
-            chosen = [k for k in columns if self.steps[k] == step]
-            rank += character_rank(~square[np.ix_(usable, chosen)])
-        return rank
-
-    def _where(self, column: int) -> str:
-        return self.radicands.roots[self.steps[column]].where
-
-
-def character_rank(rows: np.ndarray) -> int:
-    """The rank over GF(2) of a Boolean matrix, each row as the bits of one whole number."""
-    basis: dict[int, int] = {}
-    for row in {int("".join("1" if x else "0" for x in row) or "0", 2) for row in rows.tolist()}:
-        while row:
-            top = row.bit_length()
-            if top not in basis:
-                basis[top] = row
-                break
-            row ^= basis[top]
-    return len(basis)
+    def _on_weights(self, alone: np.ndarray) -> Search:
+        kind, columns = np.nonzero(alone)
+        return Search(self.weights, columns, self.kinds[kind])

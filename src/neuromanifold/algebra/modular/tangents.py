@@ -1,18 +1,13 @@
 """One step of a program, and how a derivative passes it.
 
-Nearly every step is a homogeneous polynomial of small degree in its operands taken together: sums
-and rearrangements are linear, products of two arrays are linear in each. The derivative of a linear
-step is the step itself, that of a product is given by the product rule. Along a line x + t dx any
-other polynomial of degree n is one of degree n in t, so its values at t = 0, 1, …, n give its
-derivative at t = 0 exactly. So no step needs a second rule; those that are no polynomials bring a
-tangent of their own.
+Sums and rearrangements are linear, products of two arrays are linear in each. The derivative of a
+linear step is the step itself, that of a product is given by the product rule, so neither needs a
+second rule; all other steps bring a tangent of their own.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import lru_cache
-from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -47,6 +42,22 @@ Tangent = Callable[[Setting, Residues, Sequence[Residues], Sequence[Residues]], 
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """What a step that is no polynomial divides by, for bounds of degrees (`degrees`).
+
+    Attributes:
+        by: the entries or the determinants of its first operand, nothing where those are 1, or all
+            leading minors, as elimination does.
+        order: of the matrices; 1 for entries.
+        count: how many of them there are.
+    """
+
+    by: Literal["determinants", "nothing", "leading minors"]
+    order: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One operation of a program.
 
@@ -58,6 +69,7 @@ class Step:
         degree: of the output as a homogeneous polynomial in the inputs, linear in each of two when
             it is 2; None when it is none.
         tangent: how a derivative passes a step that is no polynomial.
+        division: what a rational step divides by.
     """
 
     operation: Operation
@@ -66,6 +78,7 @@ class Step:
     finished: tuple[int, ...] = ()
     degree: int | None = None
     tangent: Tangent | None = None
+    division: Division | None = None
 
     def finishing(self, finished: tuple[int, ...]) -> "Step":
         """The same step with the slots that no later one reads."""
@@ -89,14 +102,12 @@ class Step:
         ]
         if self.tangent is not None:
             return self.tangent(setting, value, operands, filled)
-        if self.degree is None:
+        if self.degree != 1:
             raise NotCoveredError(
                 "a step of the function has no derivative over a prime field, so nothing can be "
                 "shown about the formal elements after it; write it with sums, products and powers"
             )
-        if self.degree == 1:
-            return self.operation(setting, *filled)
-        return self._along_a_line(setting, value, operands, filled)
+        return self.operation(setting, *filled)
 
     def _by_the_product_rule(
         self, setting: Setting, operands: Sequence[Residues], moved: Sequence[Residues | None]
@@ -107,38 +118,3 @@ class Step:
             return self.operation(setting, *pair)
         first, second = self.operation(setting, dx, y), self.operation(setting, x, dy)
         return setting.field.reduce(np.asarray(first + second))
-
-    def _along_a_line(
-        self,
-        setting: Setting,
-        value: Residues,
-        operands: Sequence[Residues],
-        moved: Sequence[Residues],
-    ) -> Residues:
-        """Σ_t w_t · step(x + t dx); each term is a residue, and 2^30 of them sum exactly."""
-        field = setting.field
-        weights = [field.from_fraction(w) for w in _derivative_weights(self.degree or 0)]
-        total = field.multiply(np.asarray(weights[0]), value)
-        for t, weight in enumerate(weights[1:], start=1):
-            there = [
-                field.reduce(np.asarray(x + field.multiply(np.asarray(float(t)), dx)))
-                for x, dx in zip(operands, moved, strict=True)
-            ]
-            total = total + field.multiply(np.asarray(weight), self.operation(setting, *there))
-        return field.reduce(np.asarray(total))
-
-
-@lru_cache(maxsize=64)
-def _derivative_weights(degree: int) -> tuple[Fraction, ...]:
-    """The weights w_t with q'(0) = Σ_t w_t q(t), t = 0 … degree, for q up to that degree.
-
-    The derivatives at 0 of Lagrange's polynomials: for t ≠ 0 only the term without the factor
-    (0 − 0) survives, ∏_{s ≠ 0, t} (−s)/(t − s) / t; those at 0 make constants vanish.
-    """
-    nodes = range(degree + 1)
-    weights = [
-        Fraction(prod(-s for s in nodes if s not in (0, t)), t)
-        / prod(t - s for s in nodes if s not in (0, t))
-        for t in nodes[1:]
-    ]
-    return (-sum(weights, Fraction()), *weights)
