@@ -14,6 +14,7 @@ independent only if it is.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -51,6 +52,7 @@ class Features:
     Attributes:
         values: from the leaves of one input to the values that reach the weights.
         rest: from the leaves of the weights and these values to the leaves of the output.
+        weights: the shapes of the leaves of the weights.
         inputs: the shapes of the leaves of one input.
         shapes: the shapes of the values.
         structure: of the output.
@@ -59,6 +61,7 @@ class Features:
 
     values: Callable[..., list[Any]]
     rest: Callable[..., list[Any]]
+    weights: tuple[tuple[int, ...], ...]
     inputs: tuple[tuple[int, ...], ...]
     shapes: tuple[tuple[int, ...], ...]
     structure: Any
@@ -70,23 +73,21 @@ class Features:
         return sum(map(prod, self.shapes))
 
     def rank(self, bits: int = PRECISION) -> int:
-        """The largest rank of the derivative that is proved at one of a few real points."""
-        ends = np.cumsum([prod(shape) for shape in self.inputs])
+        """The largest rank of the derivative that is proved at one of a few real points.
 
-        def flat(x: Any) -> Any:
-            parts = zip(jnp.split(x, ends[:-1]), self.inputs, strict=True)
-            values = self.values(*(part.reshape(shape) for part, shape in parts))
-            return jnp.concatenate([jnp.ravel(value) for value in values])
-
+        A point counts only if the whole function has a value there, at some weights: that of
+        √(atan x − 2) has none anywhere.
+        """
         found = 0
         for attempt in range(_POINTS):
-            x = normal(attempt, "features", (int(ends[-1]),)) * 2.0 ** -(attempt // 2)
-            x = np.abs(x) if attempt % 2 else x
-            try:
-                with jax.enable_x64(True):
-                    slopes, at = in_balls(_with_slopes(flat), x, bits=bits, constant=meant)
-            except UndecidedError:
-                continue
+            weights, x = (self._drawn(attempt, what) for what in (self.weights, self.inputs))
+            with jax.enable_x64(True):
+                if not all(np.isfinite(y).all() for y in self._in_floats(weights, x)):
+                    continue
+                try:
+                    slopes, at = in_balls(self._with_slopes, x, bits=bits, constant=meant)
+                except UndecidedError:
+                    continue
             if all(value.is_finite() for value in (*slopes.flat, *at.flat)):
                 with precision(bits):
                     found = max(found, proved_rank(slopes).rank)
@@ -94,12 +95,29 @@ class Features:
                 break
         return found
 
+    def _drawn(self, attempt: int, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+        """Normal numbers of several sizes, and in every other attempt their absolute values."""
+        scale, size = 2.0 ** -(attempt // 2), np.abs if attempt % 2 else np.asarray
+        return [
+            size(scale * normal(attempt, f"features {len(shapes)} {k}", shape))
+            for k, shape in enumerate(shapes)
+        ]
 
-def _with_slopes(f: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
-    def both(x: Any) -> tuple[Any, Any]:
-        return jax.jacrev(f)(x), f(x)
+    @cached_property
+    def _in_floats(self) -> Callable[[Any, Any], list[Any]]:
+        def whole(weights: Any, inputs: Any) -> list[Any]:
+            return self.rest(*weights, *self.values(*inputs))
 
-    return both
+        return jax.jit(whole)
+
+    def _with_slopes(self, inputs: Any) -> tuple[Any, Any]:
+        """The derivatives of all values by all entries of the inputs, and the values."""
+
+        def flat(inputs: Any) -> Any:
+            return jnp.concatenate([jnp.ravel(value) for value in self.values(*inputs)])
+
+        slopes = [leaf.reshape(self.count, -1) for leaf in jax.jacrev(flat)(inputs)]
+        return jnp.concatenate(slopes, axis=1), flat(inputs)
 
 
 def features(f: Callable[..., Any], weights: Any, inputs: Any) -> Features | None:
@@ -137,6 +155,7 @@ def features(f: Callable[..., Any], weights: Any, inputs: Any) -> Features | Non
     return Features(
         part(jaxpr.invars[first:], cut),
         part([*jaxpr.invars[:first], *cut], jaxpr.outvars),
+        tuple(v.aval.shape for v in jaxpr.invars[:first]),
         tuple(v.aval.shape for v in jaxpr.invars[first:]),
         tuple(v.aval.shape for v in cut),
         structure,

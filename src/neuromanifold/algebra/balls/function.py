@@ -103,13 +103,10 @@ def meant(array: np.ndarray) -> np.ndarray:
     if not np.isfinite(array).all():
         return balls(array)
     read = rational_array(array)
-    exact = [arb(fmpq(q.numerator, q.denominator)) for q in read.distinct]
     dyadic = {Fraction(x): arb(x, ulp(x)) for x in read.dyadic}
-    table = np.empty(len(exact), dtype=object)
-    table[:] = [dyadic.get(q, ball) for q, ball in zip(read.distinct, exact, strict=True)]
-    result = np.empty(array.shape, dtype=object)
-    result[...] = table[read.places]
-    return result
+    table = [dyadic.get(q, arb(fmpq(q.numerator, q.denominator))) for q in read.distinct]
+    entries = np.array(table, dtype=object)[read.places]
+    return np.asarray(entries, dtype=object).reshape(array.shape)
 
 
 def _read(
