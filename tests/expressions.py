@@ -65,7 +65,19 @@ class Floats:
     stopped, wrong_rule = map(staticmethod, (jax.lax.stop_gradient, _wrong_rule))
     wrong_pullback, called = map(staticmethod, (_wrong_pullback, jax.jit(lambda x: x)))
     cumsum, cumprod, flip, sum, prod = jnp.cumsum, jnp.cumprod, jnp.flip, jnp.sum, jnp.prod
-    max = jnp.max
+    max, atan, cbrt, lgamma = jnp.max, jnp.arctan, jnp.cbrt, staticmethod(jax.lax.lgamma)
+
+    @staticmethod
+    def power_spectrum(x):
+        return jnp.abs(jnp.fft.fft(x)) ** 2
+
+    @staticmethod
+    def circular(x, y):
+        return jnp.fft.irfft(jnp.fft.rfft(x) * jnp.fft.rfft(y), LENGTH)
+
+    @staticmethod
+    def there_and_back(x):
+        return jnp.fft.ifft(jnp.fft.fft(x) * 1j).imag
 
     @staticmethod
     def gelu(x):
@@ -182,6 +194,7 @@ class Digits:
         for name in ("tan", "expm1", "log1p", "asinh", "floor", "erf", "erfc")
     )
     round, logistic = _scalar(_half), _scalar(_logistic)
+    atan, cbrt, lgamma = map(_scalar, (mpmath.atan, mpmath.cbrt, mpmath.loggamma))
     exp2 = _scalar(lambda x: mpmath.exp(mpmath.mpf(float(np.log(2.0))) * x))
     abs, sign, maximum, minimum = _scalar(abs), _scalar(mpmath.sign), _scalar(max), _scalar(min)
     where = _scalar(lambda c, x, y: x if c else y)
@@ -197,6 +210,18 @@ class Digits:
     @staticmethod
     def max(x):
         return max(x)
+
+    @staticmethod
+    def power_spectrum(x):
+        return np.array([(x[0] + x[1]) ** 2, (x[0] - x[1]) ** 2], dtype=object)
+
+    @staticmethod
+    def circular(x, y):
+        return np.array([x[0] * y[0] + x[1] * y[1], x[0] * y[1] + x[1] * y[0]], dtype=object)
+
+    @staticmethod
+    def there_and_back(x):
+        return x
 
     @staticmethod
     def sort(x):
@@ -347,6 +372,13 @@ TWINS = (
     (lambda B, u, v: B.mixed(u, SINGULAR), lambda B, u, v: B.mixed(B.flip(u), SINGULAR)),
     (lambda B, u, v: B.noisy(u), lambda B, u, v: u),
     (lambda B, u, v: B.normed(u), lambda B, u, v: B.normed(u + 1)),
+    (lambda B, u, v: B.atan(u) + B.atan(1 / u), lambda B, u, v: _ones(B, u)),
+    (lambda B, u, v: B.atan(u), lambda B, u, v: B.atan(1 * u)),
+    (lambda B, u, v: B.cbrt(8 * u), lambda B, u, v: B.cbrt(u)),
+    (lambda B, u, v: B.lgamma(u + 1) - B.lgamma(u), lambda B, u, v: B.log(u)),
+    (lambda B, u, v: B.there_and_back(u), lambda B, u, v: u),
+    (lambda B, u, v: B.power_spectrum(u), lambda B, u, v: B.power_spectrum(B.flip(u))),
+    (lambda B, u, v: B.circular(u, v), lambda B, u, v: B.circular(v, B.there_and_back(u))),
     (lambda B, u, v: u**3 / u, lambda B, u, v: u * u),
     (lambda B, u, v: (u * u - v * v) / (u - v), lambda B, u, v: u + v),
 )
@@ -355,7 +387,7 @@ UNARY = (
     *("exp", "log", "sqrt", "sin", "cos", "tanh", "sinh", "cosh", "expm1", "log1p", "asinh"),
     *("erf", "rsqrt", "logistic", "relu", "softplus", "silu", "gelu", "softmax", "abs", "tan"),
     *("cumsum", "cumprod", "flip", "mixed", "filled", "looped", "convolved", "normed", "stopped"),
-    *("sort", "exp2", "erfc", "wrong_rule"),
+    *("sort", "exp2", "erfc", "wrong_rule", "power_spectrum", "there_and_back"),
 )
 BINARY = (operator.add, operator.sub, operator.mul, operator.truediv)
 
@@ -404,7 +436,15 @@ def random_function(seed):
         outer, body = str(generator.choice(UNARY)), terms[-1]
         terms[-1] = lambda B, w, x: getattr(B, outer)(body(B, w, x))
 
+    # Inputs that enter through functions which are not read, here and there too many of them.
+    warped = [name for name in "ab" if generator.random() < 0.2]
+    kept = generator.random() < 0.2
+
     def function(B, w, x):
+        given = x
+        for name, warp in zip("ab", (B.atan, B.cbrt), strict=True):
+            if name in warped:
+                x = x | {name: warp(x[name]) + (given["a"] if kept else 0)}
         return functools.reduce(
             operator.add, (w[2 + k] * term(B, w, x) for k, term in enumerate(terms))
         )

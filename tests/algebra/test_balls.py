@@ -2,12 +2,14 @@
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, fmpq
 
 from neuromanifold.algebra.balls import in_balls, proved_rank, rows_in_balls
-from neuromanifold.algebra.balls.arrays import balls, midpoints
+from neuromanifold.algebra.balls.arrays import PRECISION, balls, midpoints, precision
+from neuromanifold.algebra.balls.function import meant
 from neuromanifold.algebra.balls.minors import is_regular
 from neuromanifold.algebra.balls.rules import UndecidedError
 from neuromanifold.algebra.cells.points import normal
@@ -86,3 +88,32 @@ def test_what_balls_cannot_decide_is_an_error_that_says_so():
         in_balls(lambda x: jnp.maximum(jnp.exp(x) ** 2, jnp.exp(2 * x)), np.ones(2))
     with pytest.raises(NotCoveredError, match=r"`eigh` .*cannot be evaluated in balls"):
         in_balls(lambda x: jnp.linalg.eigh(x)[0], np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("f", "expected", "x"),
+    [
+        (jnp.cbrt, lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)), (-1.7, 0.3)),
+        (jax.lax.bessel_i0e, lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)), (-1.7, 0.3)),
+        (jax.lax.bessel_i1e, lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)), (-1.7, 0.3)),
+        (jax.lax.erf_inv, mpmath.erfinv, (-0.7, 0.3)),
+        (lambda x: jnp.arctan2(x, -0.5 * x), lambda x: mpmath.atan2(x, -x / 2), (-0.7, 0.3)),
+        (lambda x: jax.lax.polygamma(2.0 + 0 * x, x), lambda x: mpmath.psi(2, x), (0.7, 2.3)),
+    ],
+)
+def test_further_functions_enclose_their_values(f, expected, x):
+    for entry in x:
+        (ball,) = in_balls(f, np.array([entry]))
+        with mpmath.workdps(60), precision(PRECISION):
+            assert abs(ball - arb(str(expected(mpmath.mpf(entry))))) < 1e-50
+
+
+def test_constants_are_enclosed_with_what_they_stand_for():
+    with precision(PRECISION):
+        third, root = meant(np.array([1 / 3, np.sqrt(2.0)]))
+        assert abs(third - fmpq(1, 3)) < 1e-70
+        assert root.contains(arb(2).sqrt())
+        assert root.contains(arb(float(np.sqrt(2.0))))
+        f = lambda x: np.sqrt(2.0) * x  # noqa: E731
+        assert in_balls(f, np.array(3.0), constant=meant).item().contains(arb(18).sqrt())
+        assert not in_balls(f, np.array(3.0)).item().contains(arb(18).sqrt())

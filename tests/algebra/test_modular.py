@@ -78,6 +78,12 @@ cubed.defvjp(lambda x: (x**3, x), lambda x, u: (3 * x**2 * u,))
 
 
 CASES = {
+    "abs": (lambda x: jnp.abs(jnp.fft.fft(x)) ** 2, (4,)),
+    "complex": (lambda x: (jax.lax.complex(x, 2 * x) ** 2).imag, (3,)),
+    "conj": (lambda x: (jnp.fft.fft(x).conj() * (1 + 1j)).real, (4,)),
+    "fft": (lambda x: jnp.fft.ifft2(jnp.fft.fft2(x) ** 2).real, (2, 4)),
+    "imag": (lambda x: jnp.fft.rfft(x).imag, (4,)),
+    "real": (lambda x: jnp.fft.ifft(x).real, (4,)),
     "add": (lambda x: x + x[::-1], (3,)),
     "add_any": (jax.grad(lambda x: jnp.sum(x * x[::-1] + x**3)), (4,)),
     "broadcast_in_dim": (lambda x: jnp.broadcast_to(x[:, None], (3, 4)), (3,)),

@@ -10,7 +10,6 @@ from formal_ranks import float_rank
 from neuromanifold.algebra.modular.linear_systems import factors, factors_tangent
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.exact import certify_function
-from neuromanifold.errors import NotCoveredError
 
 
 def dimension(f, weights, inputs):
@@ -95,23 +94,3 @@ def test_the_derivative_of_the_factors_is_the_derivative():
 
     np.testing.assert_array_equal(factors(field, a) % field.modulus, residues(values))
     np.testing.assert_array_equal(factors_tangent(field, a, da) % field.modulus, residues(slopes))
-
-
-@pytest.mark.parametrize(
-    ("f", "said"),
-    [
-        (lambda w, x: jnp.fft.fft(w * x).real, "complex128, which is not covered; keep them real"),
-        (
-            lambda w, x: jnp.fft.irfft(jnp.fft.rfft(w) * jnp.fft.rfft(x), 3),
-            r"`fft` \(.*test_structural.* multiplies by roots of unity",
-        ),
-    ],
-)
-def test_a_fourier_transform_is_refused_in_a_sentence(f, said):
-    with pytest.raises(NotCoveredError, match=said):
-        certify_function(f, np.zeros(3), np.zeros(3))
-
-
-def test_a_fourier_transform_of_constants_is_a_constant():
-    f = lambda w, x: jnp.fft.fft(np.ones(4)).real * w * x  # noqa: E731
-    assert dimension(f, np.zeros(4), np.zeros(4)) == 1

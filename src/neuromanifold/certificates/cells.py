@@ -17,12 +17,13 @@ import numpy as np
 from neuromanifold.algebra.cells.piecewise import Piecewise, piecewise
 from neuromanifold.algebra.cells.points import Branches, BranchReader
 from neuromanifold.algebra.cells.whole import range_of
-from neuromanifold.algebra.modular.opening import OPENINGS
+from neuromanifold.algebra.modular.elementary import OPENINGS
+from neuromanifold.certificates.features import freed
 from neuromanifold.networks.network import Network
 
 MOST_PATTERNS = 16
 """Real inputs whose branches are used beside formal functions: each pattern has obligations."""
-_RATIONAL = {"convert_element_type", "custom_jvp_call", "reduce_max"}
+_RATIONAL = {"convert_element_type", "integer_pow", "reduce_max", "square"}
 
 
 @lru_cache(maxsize=128)
@@ -30,13 +31,14 @@ def pieces(network: Network) -> Piecewise | None:
     """The network as a piecewise function, or None; the built-in ones are analytic."""
     if network.architecture is not None:
         return None
+    network = freed(network)
     return piecewise(network.apply, *network.shapes)
 
 
 @lru_cache(maxsize=128)
 def with_branches(network: Network) -> Network:
-    """The network with its branches as a second part of the input; itself if it has none."""
-    found = pieces(network)
+    """The network with its branches as a second part of the input, if it has any."""
+    found, network = pieces(network), freed(network)
     if found is None:
         return network
 
@@ -53,7 +55,7 @@ def with_branches(network: Network) -> Network:
 
 def real_inputs(network: Network) -> list[Any]:
     """The leaves of an input that are real; the others are drawn as whole numbers."""
-    return [leaf for leaf in jax.tree.leaves(network.sample) if range_of(leaf) is None]
+    return [leaf for leaf in jax.tree.leaves(freed(network).sample) if range_of(leaf) is None]
 
 
 def possible_inputs(network: Network) -> int:

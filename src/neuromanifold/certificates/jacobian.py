@@ -40,6 +40,7 @@ from neuromanifold.certificates.cells import (
     possible_inputs,
     real_inputs,
 )
+from neuromanifold.certificates.features import feature_obligations, freed
 from neuromanifold.certificates.program import (
     checked_program,
     generic_obligations,
@@ -114,7 +115,11 @@ class Point:
         )
 
     def obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:
-        """What has to be shown for the formal elements of a network, with the ranks that do."""
+        """What has to be shown for a network, with the ranks that do."""
+        return *feature_obligations(network), *self._formal_obligations(network, batch)
+
+    def _formal_obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:
+        """What has to be shown for its formal elements."""
         program = checked_program(network, batch)
         if not program.formals and not program.maxima:
             return ()
@@ -280,7 +285,7 @@ def other_inputs(
 def samples(network: Network, point: Point, count: int) -> tuple[Any, Any]:
     """The first `count` inputs and their cotangents; a larger count begins with the same ones."""
     if pieces(network) is None:
-        inputs = drawn(network.sample, point, "inputs", count)
+        inputs = drawn(freed(network).sample, point, "inputs", count)
     else:
         inputs = drawn(real_inputs(network), point, "inputs", count)
         arrays = point.branches(network, count).arrays

@@ -27,6 +27,7 @@ from neuromanifold.algebra.modular import (
 from neuromanifold.algebra.modular.relations import NO_RELATIONS
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import with_branches
+from neuromanifold.certificates.features import freed
 from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, other_inputs, samples
 from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.networks.network import Network
@@ -56,7 +57,7 @@ class MovingRows:
         self, network: Network, field: PrimeField, count: int, *, related: bool = False
     ) -> None:
         outputs = sum(prod(leaf.shape) for leaf in jax.tree.leaves(network.output))
-        self.field, self.network = field, _moving(network)
+        self.field, self.network = field, _moving(freed(network))
         self.rows = min(outputs, MOST_ROWS)
         self.samples = min(-(-count // self.rows), MOST_SAMPLES)
         moving = with_branches(self.network)

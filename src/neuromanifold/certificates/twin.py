@@ -19,6 +19,8 @@ import numpy as np
 from jax.extend.core import Literal
 from jaxtyping import Bool, Int64
 
+from neuromanifold.algebra.cells.flattening import flattened
+from neuromanifold.algebra.modular.complex_parts import has_complex
 from neuromanifold.algebra.modular.literals import rational_array
 from neuromanifold.algebra.modular.tracing import whole_jaxpr
 from neuromanifold.algebra.prime_field import ZeroResidueError
@@ -100,6 +102,8 @@ class Twin:
 
     def __init__(self, network: Network, prime: int, exponentials: TwinExponentials) -> None:
         closed, output = whole_jaxpr(network.apply, network.shapes)
+        if has_complex(closed.jaxpr):
+            closed = flattened(network.apply, *network.shapes)[0]
         self._closed, self._output = closed, jax.tree.leaves(output)
         self._network, self._prime, self._exponentials = network, prime, exponentials
         self.exponents: list[Integers] = []

@@ -31,6 +31,7 @@ from neuromanifold.certificates.exact import (
     upper_bound,
     weights_hash,
 )
+from neuromanifold.certificates.features import NAME, freed
 from neuromanifold.certificates.jacobian import (
     Point,
     Readings,
@@ -50,7 +51,7 @@ from neuromanifold.certificates.symmetry_bound import (
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
 from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.display import Displayed
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import network
 
@@ -250,12 +251,13 @@ def _rows(
     """The rows uᵀ J and the exponents' count and rank, from the twin where it knows the network.
 
     The twin evaluates everything, also what no output needs; a denominator that is zero only there
-    is no fault of the certificate, and the rows come from the traced program again.
+    is no fault of the certificate, nor is a function that the twin does not know, and the rows come
+    from the traced program again.
     """
     if pieces(net) is None and _has_twin(obligations):
         try:
             rows = twin_rows(net, point, count)
-        except ZeroResidueError:
+        except (NotCoveredError, ZeroResidueError):
             pass
         else:
             formal = any(o.name == "exponentials" for o in obligations)
@@ -265,7 +267,7 @@ def _rows(
 
 def _has_twin(obligations: tuple[Obligation, ...]) -> bool:
     """Whether the naive twin knows all the formal elements."""
-    known = {"exponentials", "maxima"}
+    known = {NAME, "exponentials", "maxima"}
     return all(o.name in known and not o.relations for o in obligations)
 
 
@@ -315,7 +317,7 @@ def _family_ranks(
 def _twin(net: Network, point: Point, what: str = "") -> Twin:
     label = f"{what} attempt {point.attempt}"
     exponentials = TwinExponentials.of(point.field.modulus, point.seed, label)
-    return Twin(net, point.field.modulus, exponentials)
+    return Twin(freed(net), point.field.modulus, exponentials)
 
 
 def twin_rows(net: Network, point: Point, count: int) -> Integers:
@@ -352,13 +354,13 @@ _DRAWS = 5
 def _exponents_at(net: Network, point: Point, label: str) -> tuple[int, int]:
     p = point.field.modulus
     weights = _integers(point.weights, p)
-    one = _sample(drawn(net.sample, point, f"{label} count", 1), 0, p)
+    one = _sample(drawn(freed(net).sample, point, f"{label} count", 1), 0, p)
     rows = len(_twin(net, point, label).arguments(weights, one)) + 8
     fresh = point.draw(f"{label} weights", (rows, net.columns))
     sides = []
     for side in ("first", "second"):
         twin = _twin(net, point, f"{label} {side}")
-        inputs = drawn(net.sample, point, f"{label} inputs {side}", rows)
+        inputs = drawn(freed(net).sample, point, f"{label} inputs {side}", rows)
         values = []
         for n in range(rows):
             at = weights if point.given is not None else _integers(fresh[n], p)

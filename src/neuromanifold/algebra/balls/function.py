@@ -2,17 +2,21 @@
 
 import operator
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import ulp
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flint import arb, fmpq
 from jax.extend.core import Literal, jaxpr_as_fun
 
 from neuromanifold.algebra.balls.arrays import PRECISION, balls, is_balls, precision
 from neuromanifold.algebra.balls.rules import RULES
 from neuromanifold.algebra.cells.flattening import flattened
 from neuromanifold.algebra.modular.folding import folded
+from neuromanifold.algebra.modular.literals import rational_array
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.errors import ArgumentError, NotCoveredError
@@ -25,7 +29,12 @@ _MOVES = {
 }
 
 
-def in_balls(f: Callable[..., Any], *arguments: Any, bits: int = PRECISION) -> Any:
+def in_balls(
+    f: Callable[..., Any],
+    *arguments: Any,
+    bits: int = PRECISION,
+    constant: Callable[[np.ndarray], np.ndarray] = balls,
+) -> Any:
     """The value of `f`, a pytree of arrays of balls.
 
     >>> from flint import arb
@@ -37,11 +46,12 @@ def in_balls(f: Callable[..., Any], *arguments: Any, bits: int = PRECISION) -> A
         f: a JAX function, differentiated or not.
         *arguments: pytrees of arrays of floats, each standing for itself, or of whole numbers.
         bits: the precision.
+        constant: what the floats in the function stand for.
     """
     jaxpr, structure = flattened(f, *arguments)
     with precision(bits):
-        leaves = [_constant(leaf) for leaf in jax.tree.leaves(arguments)]
-        outputs = _read(jaxpr.jaxpr, jaxpr.consts, leaves)
+        leaves = [_constant(leaf, balls) for leaf in jax.tree.leaves(arguments)]
+        outputs = _read(jaxpr.jaxpr, jaxpr.consts, leaves, constant)
         return jax.tree.unflatten(structure, outputs)
 
 
@@ -84,12 +94,34 @@ def rows_in_balls(
     return rows
 
 
-def _read(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
-    values: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_constant, constants), strict=True))
+def meant(array: np.ndarray) -> np.ndarray:
+    """Balls that hold both the floats of a function and the numbers that they may stand for.
+
+    A rational number of small height is read as that, as over a prime field (`literals`); others,
+    such as the 2/√π of a derivative, are known to one unit in the last place.
+    """
+    if not np.isfinite(array).all():
+        return balls(array)
+    read = rational_array(array)
+    dyadic = {Fraction(x): arb(x, ulp(x)) for x in read.dyadic}
+    table = [dyadic.get(q, arb(fmpq(q.numerator, q.denominator))) for q in read.distinct]
+    entries = np.array(table, dtype=object)[read.places]
+    return np.asarray(entries, dtype=object).reshape(array.shape)
+
+
+def _read(
+    jaxpr: Any,
+    constants: Sequence[Any],
+    arguments: Sequence[Any],
+    constant: Callable[[np.ndarray], np.ndarray],
+) -> list[Any]:
+    values: dict[Any, Any] = {
+        v: _constant(c, constant) for v, c in zip(jaxpr.constvars, constants, strict=True)
+    }
     values.update(zip(jaxpr.invars, arguments, strict=True))
 
     def value_of(atom: Any) -> Any:
-        return _constant(np.asarray(atom.val)) if isinstance(atom, Literal) else values[atom]
+        return _constant(atom.val, constant) if isinstance(atom, Literal) else values[atom]
 
     for equation in jaxpr.eqns:
         operands = [value_of(atom) for atom in equation.invars]
@@ -101,10 +133,10 @@ def _read(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> lis
     return [value_of(atom) for atom in jaxpr.outvars]
 
 
-def _constant(array: Any) -> Any:
-    """An array whose floats stand for themselves; whole numbers stay what they are."""
+def _constant(array: Any, constant: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """Balls for floats; whole numbers stay what they are."""
     array = np.asarray(array)
-    return balls(array) if array.dtype.kind == "f" else array
+    return constant(array) if array.dtype.kind == "f" else array
 
 
 def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:

@@ -175,17 +175,36 @@ def _absolute(x: Any) -> Any:
     return -x if _less(x, arb(0)) else x
 
 
+def _cube_root(x: Any) -> Any:
+    return -(-x).root(3) if _less(x, arb(0)) else x.root(3)
+
+
+def _bessel(order: int) -> Callable[[Any], Any]:
+    """e^−|x| I(x)."""
+    return lambda x: (-abs(x)).exp() * x.bessel_i(order)
+
+
+def _polygamma(order: Any, x: Any) -> Any:
+    """ψ^(m)(x) = (−1)^(m+1) m! ζ(m + 1, x), m > 0."""
+    m = int(order.unique_fmpz())
+    return (-1) ** (m + 1) * arb(m).gamma() * m * arb(m + 1).zeta(x) if m else x.digamma()
+
+
 RULES: dict[str, BallRule] = {
     "abs": _unary(_absolute),
     "add": _binary(operator.add),
     "add_any": _binary(operator.add),
-    "atan2": _binary(lambda y, x: y.atan2(x)),
+    "atan2": _binary(arb.atan2),
+    "bessel_i0e": _unary(_bessel(0)),
+    "bessel_i1e": _unary(_bessel(1)),
+    "cbrt": _unary(_cube_root),
     "convert_element_type": _convert,
     "cumprod": _along(operator.mul),
     "cumsum": _along(operator.add),
     "div": _binary(operator.truediv),
     "dot_general": _dot_general,
     "eq": _comparison(_equal),
+    "erf_inv": _unary(operator.methodcaller("erfinv")),
     "exp2": _unary(lambda x: arb(2) ** x),
     "ge": _comparison(_less, negated=True),
     "gt": _comparison(_more),
@@ -199,6 +218,7 @@ RULES: dict[str, BallRule] = {
     "mul": _binary(operator.mul),
     "ne": _comparison(_equal, negated=True),
     "neg": _unary(operator.neg),
+    "polygamma": _binary(_polygamma),
     "pow": _binary(operator.pow),
     "reduce_max": _folded(_larger, -np.inf),
     "reduce_min": _folded(_smaller, np.inf),

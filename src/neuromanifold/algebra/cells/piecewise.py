@@ -169,7 +169,7 @@ def piecewise(f: Callable[..., Any], *examples: Any) -> Piecewise | None:
     shapes = shapes_of(examples, whole=True)
     is_whole = any(leaf.dtype.kind != "f" for leaf in jax.tree.leaves(shapes))
     deciding = frozenset(PIECEWISE) | frozenset(OUTCOMES)
-    if not is_whole and not _names(traced(f, shapes)[0].jaxpr) & deciding:
+    if not is_whole and not names(traced(f, shapes)[0].jaxpr) & deciding:
         return None
     jaxpr, structure = flattened(f, *shapes)
     shifts = frozenset(softmax_maxima(jaxpr.jaxpr))
@@ -177,11 +177,11 @@ def piecewise(f: Callable[..., Any], *examples: Any) -> Piecewise | None:
     return found if is_whole or found.branch_shapes else None
 
 
-def _names(jaxpr: Any) -> frozenset[str]:
+def names(jaxpr: Any) -> frozenset[str]:
     """The primitives of a jaxpr and of those inside."""
-    names: set[str] = set()
+    found: set[str] = set()
     for equation in jaxpr.eqns:
-        names.add(equation.primitive.name)
+        found.add(equation.primitive.name)
         for inner in jaxprs_in_params(equation.params):
-            names |= _names(inner)
-    return frozenset(names)
+            found |= names(inner)
+    return frozenset(found)

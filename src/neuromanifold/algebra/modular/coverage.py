@@ -1,23 +1,25 @@
 """What may depend on the arguments of a function, from the tables of rules themselves."""
 
 from neuromanifold.algebra.modular.arithmetic import ARITHMETIC
+from neuromanifold.algebra.modular.complex_parts import OF_COMPLEX
 from neuromanifold.algebra.modular.control import CONTROL
+from neuromanifold.algebra.modular.elementary import OPENINGS
 from neuromanifold.algebra.modular.indexing import INDEXING
 from neuromanifold.algebra.modular.linear_systems import LINEAR_SYSTEMS
 from neuromanifold.algebra.modular.masks import MASKS
-from neuromanifold.algebra.modular.opening import OPENINGS
 from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.algebra.modular.windows import WINDOWS
 
 COVERED: dict[str, frozenset[str]] = {
     "field operations": frozenset(ARITHMETIC),
     "formal functions, and what is rational in them": frozenset(OPENINGS)
-    - {"formal", "convert_element_type", "reduce_max"},
+    - {"formal", "convert_element_type", "integer_pow", "reduce_max", "square"},
     "rearrangements": frozenset(ARRANGEMENTS) | UNTOUCHED | {"iota"},
     "positions that are constants": frozenset(INDEXING),
     "windows": frozenset(WINDOWS),
     "linear systems": frozenset(LINEAR_SYSTEMS),
     "masks and maxima": frozenset(MASKS),
+    "of complex values": OF_COMPLEX,
     "calls and loops": frozenset(CONTROL),
 }
 """The primitives that are covered, by the kind of rule; of constants every primitive is."""

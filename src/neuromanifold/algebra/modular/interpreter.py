@@ -56,10 +56,16 @@ def _apply(recorder: Recorder, equation: Any, operands: list[Value]) -> list[Val
         return _arranged(recorder, equation, operands)
     if name in RULES:
         return RULES[name](recorder, equation, operands)
-    raise NotCoveredError(
-        f"{recorder.where(equation)} cannot be evaluated over a prime field: only rational "
-        "functions, exp, log, √, erf, sin, cos and constant masks of the arguments can; write the "
-        f"function without `{name}`, or apply it to constants only"
+    raise not_read(recorder.where(equation))
+
+
+def not_read(where: str, why: str = "") -> NotCoveredError:
+    """The refusal of a primitive, named with its line."""
+    name = where.split(" ")[0]
+    return NotCoveredError(
+        f"{where} cannot be evaluated over a prime field: only rational functions, exp, log, √, "
+        f"erf, sin, cos and constant masks of the arguments can{why}; write the function without "
+        f"{name}, or apply it to constants only"
     )
 
 

@@ -105,6 +105,18 @@ def in_float64(array: Any) -> Any:
     return widen(array.astype(np.float32)) if array.dtype.itemsize <= 4 else array.astype(float)
 
 
+def with_float64(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a primitive that ask for any type of real or complex floats ask for float64."""
+
+    def mended(value: Any) -> Any:
+        is_type = isinstance(value, (np.dtype, type)) and not isinstance(value, bool)
+        if is_type and jax.dtypes.issubdtype(value, np.inexact):
+            return np.dtype(np.float64)
+        return value
+
+    return {name: mended(value) for name, value in params.items()}
+
+
 def widen(values: np.ndarray) -> np.ndarray:
     """Single-precision constants in float64: 0.1 there is meant as 0.1, not as 0.100000001.
 

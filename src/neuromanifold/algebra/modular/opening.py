@@ -4,13 +4,13 @@ What a program says about its derivative (`custom_jvp`, `custom_vjp`, `stop_grad
 from the derivative of what it computes, and a rank proves something about a function only if the
 function itself is differentiated. So the jaxpr of a function is read once, before anything is
 differentiated: values that depend on no argument are folded into NumPy arrays, every call becomes
-what it calls, and every transcendental function becomes a rational function of formal ones
-(`formal`). The result is an ordinary JAX function.
+what it calls, complex values become pairs of real ones (`complex_parts`), and every transcendental
+function becomes a rational function of formal ones (`elementary`, `formal`). The result is an
+ordinary JAX function of real numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import jax
@@ -20,14 +20,15 @@ from jax import lax
 from jax.extend import source_info_util
 from jax.extend.core import Literal
 
+from neuromanifold.algebra.modular.complex_parts import in_parts, is_complex
 from neuromanifold.algebra.modular.control import CONTROL
+from neuromanifold.algebra.modular.elementary import OPENINGS, OpeningRule
 from neuromanifold.algebra.modular.folding import folded, plain
-from neuromanifold.algebra.modular.formal import Kind, formal, formal_p
-from neuromanifold.algebra.modular.literals import in_float64
+from neuromanifold.algebra.modular.formal import Kind, formal
+from neuromanifold.algebra.modular.literals import in_float64, with_float64
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.recorder import Known
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
-from neuromanifold.errors import NotCoveredError
 
 source_info_util.register_exclusion(__file__)
 
@@ -40,9 +41,16 @@ class Traced:
     nonnegative: bool = False
 
 
-Value = Known | Traced
-OpeningRule = Callable[["Opening", Any, Sequence[Any]], list[Any]]
-"""From the equation and its operands, JAX or NumPy arrays, to the outputs."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Complex:
+    """A complex value that depends on the arguments, by its parts; None is zero."""
+
+    real: Known | Traced
+    imaginary: Known | Traced | None
+
+
+Value = Any
+"""A `Known`, a `Traced` or a `Complex`."""
 
 
 def opened(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,8 +79,8 @@ class Opening:
         rules: what some primitives become, `OPENINGS` by default; all others stay what they are.
     """
 
-    def __init__(self, rules: "Mapping[str, OpeningRule] | None" = None) -> None:
-        self.rules = OPENINGS if rules is None else rules
+    def __init__(self, rules: Mapping[str, OpeningRule] = OPENINGS) -> None:
+        self.rules = rules
         self.calls: list[Any] = []
         # Operands are kept, so that no other value can get the id of one that was met.
         self._met: dict[tuple[str, int], tuple[Any, list[Any]]] = {}
@@ -115,13 +123,14 @@ class Opening:
             return [Known(in_float64(result)) for result in folded(equation, known)]
         if name == "abs" and isinstance(operands[0], Traced) and operands[0].nonnegative:
             return operands
-        self._check_real(equation)
+        if any(map(is_complex, (*equation.invars, *equation.outvars))):
+            return self._in_parts(equation, operands)
         arrays = [operand.array for operand in operands]
         with source_info_util.user_context(self._origin(equation)):
             if name in self.rules:
                 outputs = self.rules[name](self, equation, arrays)
             else:
-                result = equation.primitive.bind(*arrays, **_in_float64(equation.params))
+                result = equation.primitive.bind(*arrays, **with_float64(equation.params))
                 outputs = result if equation.primitive.multiple_results else [result]
         nonnegative = name in _POSITIVE or (
             name in _KEEPS_SIGN and all(map(_is_nonnegative, operands))
@@ -129,19 +138,26 @@ class Opening:
         nonnegative = nonnegative or (name == "mul" and arrays[0] is arrays[1])
         return [Traced(output, nonnegative) for output in outputs]
 
-    def _check_real(self, equation: Any) -> None:
-        """Refuse complex numbers that depend on the arguments."""
-        kinds = {v.aval.dtype for v in equation.outvars if jnp.iscomplexobj(v.aval)}
-        if equation.primitive.name == "fft":
-            raise NotCoveredError(
-                f"{self.where(equation)} multiplies by roots of unity, which are not rational; "
-                "multiply by matrices of cosines and sines, taken as the value of their floats"
-            )
-        if kinds:
-            raise NotCoveredError(
-                f"{self.where(equation)} turns values that depend on the arguments into the type "
-                f"{kinds.pop()}, which is not covered; keep them real"
-            )
+    def _in_parts(self, equation: Any, operands: Sequence[Value]) -> list[Value]:
+        """An equation with complex operands or results, as what it does to their parts."""
+        pairs = [_parts(operand) for operand in operands]
+        leaves, structure = jax.tree.flatten(pairs)
+        where = self.where(equation)
+
+        def meaning(*arrays: Any) -> Any:
+            return in_parts(where, equation, jax.tree.unflatten(structure, arrays))
+
+        shapes = [jax.ShapeDtypeStruct(np.shape(x.array), x.array.dtype) for x in leaves]
+        with jax.enable_x64(True):
+            jaxpr, found = jax.make_jaxpr(meaning, return_shape=True)(*shapes)
+        self.calls.append(equation)
+        outputs = self.read(jaxpr.jaxpr, jaxpr.consts, leaves)
+        self.calls.pop()
+        pairs = jax.tree.unflatten(jax.tree.structure(found), outputs)
+        return [
+            Complex(*pair) if is_complex(variable) else pair[0]
+            for variable, pair in zip(equation.outvars, pairs, strict=True)
+        ]
 
     def _origin(self, equation: Any) -> Any:
         """The traceback with the user's line: JAX keeps none inside its own library functions."""
@@ -157,13 +173,28 @@ class Opening:
             self._met[kind, id(x)] = (x, formal(kind, x))
         return self._met[kind, id(x)][1]
 
+    def radicand(self, y: Any) -> Any:
+        """What a value is the square root of; None if it is not known to be one."""
+        roots = (
+            x for (kind, _), (x, (root, *_)) in self._met.items() if kind == "root" and root is y
+        )
+        return next(roots, None)
+
     def row(self, value: Any, i: int) -> Value:
         """Entry `i` along the first axis, for loops."""
+        if isinstance(value, Complex):
+            imaginary = None if value.imaginary is None else self.row(value.imaginary, i)
+            return Complex(self.row(value.real, i), imaginary)
+        if isinstance(value, Known):
+            return Known(value.array[i])
         return Traced(lax.index_in_dim(value.array, i, keepdims=False), value.nonnegative)
 
     def stacked(self, turns: Sequence[Value], equation: Any, shape: tuple[int, ...]) -> Value:
         """The results of a loop's turns along a new first axis."""
-        del equation, shape
+        if any(isinstance(turn, Complex) for turn in turns):
+            zero = Known(np.zeros(shape[1:]))
+            parts = zip(*([x, y or zero] for x, y in map(_parts, turns)), strict=True)
+            return Complex(*(self.stacked(part, equation, shape) for part in parts))
         rows = [lax.expand_dims(jnp.asarray(turn.array), [0]) for turn in turns]
         return Traced(lax.concatenate(rows, 0), all(map(_is_nonnegative, turns)))
 
@@ -180,22 +211,22 @@ _KEEPS_SIGN = frozenset(
 )
 
 
+def _parts(value: Value) -> tuple[Any, Any]:
+    """The real and the imaginary part of a value, None where that is known to be zero."""
+    if isinstance(value, Complex):
+        return value.real, value.imaginary
+    if isinstance(value, Traced) or not np.iscomplexobj(value.array):
+        return value, None
+    imaginary = value.array.imag
+    return Known(in_float64(value.array.real)), (
+        Known(in_float64(imaginary)) if imaginary.any() else None
+    )
+
+
 def _is_nonnegative(value: Value) -> bool:
     if isinstance(value, Traced):
         return value.nonnegative
     return value.array.dtype.kind in "fiub" and bool(np.all(value.array >= 0))
-
-
-def _in_float64(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters that ask for another type of float ask for float64."""
-
-    def mended(value: Any) -> Any:
-        is_type = isinstance(value, (np.dtype, type)) and not isinstance(value, bool)
-        if is_type and jax.dtypes.issubdtype(value, np.floating):
-            return np.dtype(np.float64)
-        return value
-
-    return {name: mended(value) for name, value in params.items()}
 
 
 def _special(equation: Any) -> Any:
@@ -238,162 +269,3 @@ _SPECIAL = (
     (jnp.linalg.det, ["jit", "exp"], _determinant),
 )
 """Functions of JAX, the first primitives of their programs, and what they compute."""
-
-
-def _logistic(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    """1 / (1 + exp(−x))."""
-    (e,) = opening.formal("exp", -operands[0])
-    return [1.0 / (1.0 + e)]
-
-
-def _tanh(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    """1 − 2 / (1 + exp(2x))."""
-    (e,) = opening.formal("exp", 2.0 * operands[0])
-    return [1.0 - 2.0 / (1.0 + e)]
-
-
-def _hyperbolic(sign: float) -> OpeningRule:
-    """(exp(x) ± exp(−x)) / 2, with exp(−x) = 1 / exp(x)."""
-
-    def rule(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-        (e,) = opening.formal("exp", operands[0])
-        return [0.5 * (e + sign / e)]
-
-    return rule
-
-
-def _exp2(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    return opening.formal("exp", np.log(2.0) * operands[0])
-
-
-def _expm1(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    return [opening.formal("exp", operands[0])[0] - 1.0]
-
-
-def _log1p(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    return opening.formal("log", 1.0 + operands[0])
-
-
-def _rsqrt(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    return [1.0 / opening.formal("root", operands[0])[0]]
-
-
-def _erfc(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    return [1.0 - opening.formal("erf", operands[0])[0]]
-
-
-def _cos(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    return opening.formal("turn", operands[0])[:1]
-
-
-def _sin(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    return opening.formal("turn", operands[0])[1:]
-
-
-def _tan(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    cos, sin = opening.formal("turn", operands[0])
-    return [sin / cos]
-
-
-def _asinh(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    """log(x + √(x² + 1))."""
-    (x,) = operands
-    return opening.formal("log", x + opening.formal("root", x * x + 1.0)[0])
-
-
-def _acosh(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    """log(x + √(x² − 1))."""
-    (x,) = operands
-    return opening.formal("log", x + opening.formal("root", x * x - 1.0)[0])
-
-
-def _atanh(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-    """log((1 + x) / (1 − x)) / 2."""
-    (x,) = operands
-    return [0.5 * opening.formal("log", (1.0 + x) / (1.0 - x))[0]]
-
-
-def _primary(kind: Kind) -> OpeningRule:
-    def rule(opening: Opening, _: Any, operands: Sequence[Any]) -> list[Any]:
-        return opening.formal(kind, operands[0])
-
-    return rule
-
-
-def _reduce_max(_: Opening, equation: Any, operands: Sequence[Any]) -> list[Any]:
-    """A maximum from which no derivative flows: only where it does not matter which entry it is.
-
-    The program that is recorded keeps a list of such maxima, and the check that the function does
-    not depend on them is one of its obligations.
-    """
-    return [equation.primitive.bind(lax.stop_gradient(operands[0]), **equation.params)]
-
-
-def _pow(opening: Opening, equation: Any, operands: Sequence[Any]) -> list[Any]:
-    """Powers with whole and half exponents, one for each entry; else exp(y log x)."""
-    base, exponent = operands
-    if isinstance(exponent, np.ndarray) and np.all(np.isfinite(exponent)):
-        distinct = np.unique(exponent).tolist()
-        if all(Fraction(y).denominator <= 2 for y in distinct):
-            powers = [_half_power(opening, base, Fraction(y)) for y in distinct]
-            if len(powers) == 1:
-                return powers
-            shape = equation.outvars[0].aval.shape
-            places = np.broadcast_to(np.searchsorted(distinct, exponent), shape).astype(np.int32)
-            return [lax.select_n(places, *(jnp.broadcast_to(x, shape) for x in powers))]
-    if isinstance(base, np.ndarray):
-        if not np.all(base > 0):
-            raise NotCoveredError(
-                f"{opening.where(equation)} raises a constant that is not positive to a power that "
-                "depends on the arguments; use a positive base"
-            )
-        return opening.formal("exp", np.log(base) * exponent)
-    return opening.formal("exp", exponent * opening.formal("log", base)[0])
-
-
-def _half_power(opening: Opening, base: Any, exponent: Fraction) -> Any:
-    if exponent.denominator == 2:
-        base, exponent = opening.formal("root", base)[0], 2 * exponent
-    return lax.integer_pow(base, int(exponent))
-
-
-def _convert(opening: Opening, equation: Any, operands: Sequence[Any]) -> list[Any]:
-    if not jax.dtypes.issubdtype(equation.invars[0].aval.dtype, np.floating):
-        return [equation.primitive.bind(*operands, **_in_float64(equation.params))]
-    if not jax.dtypes.issubdtype(equation.params["new_dtype"], np.floating):
-        raise NotCoveredError(
-            f"{opening.where(equation)} turns values that depend on the arguments into the type "
-            f"{equation.params['new_dtype']}, which is no rational function; keep them real"
-        )
-    return list(operands)
-
-
-def _again(_: Opening, equation: Any, operands: Sequence[Any]) -> list[Any]:
-    return formal_p.bind(*operands, **equation.params)
-
-
-OPENINGS: dict[str, OpeningRule] = {
-    "acosh": _acosh,
-    "asinh": _asinh,
-    "atanh": _atanh,
-    "convert_element_type": _convert,
-    "cos": _cos,
-    "cosh": _hyperbolic(1.0),
-    "erf": _primary("erf"),
-    "erfc": _erfc,
-    "exp": _primary("exp"),
-    "exp2": _exp2,
-    "expm1": _expm1,
-    "formal": _again,
-    "log": _primary("log"),
-    "log1p": _log1p,
-    "logistic": _logistic,
-    "pow": _pow,
-    "reduce_max": _reduce_max,
-    "rsqrt": _rsqrt,
-    "sin": _sin,
-    "sinh": _hyperbolic(-1.0),
-    "sqrt": _primary("root"),
-    "tan": _tan,
-    "tanh": _tanh,
-}

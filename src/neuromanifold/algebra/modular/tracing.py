@@ -64,6 +64,7 @@ def traced(f: Callable[..., Any], shapes: Sequence[Any]) -> tuple[ClosedJaxpr, A
     everything = [True] * len(closed.jaxpr.outvars)
     jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, everything, instantiate=True)
     _check(jaxpr)
+    _check_outputs(closed.out_avals, np.complexfloating)
     return ClosedJaxpr(jaxpr, closed.consts), jax.tree.structure(output)
 
 
@@ -90,13 +91,17 @@ def output_of(f: Callable[..., Any], shapes: Sequence[Any]) -> Any:
     closed, structure = traced(f, shapes)
     if not closed.out_avals:
         raise ArgumentError("the function returns no array; return its value")
-    for value in closed.out_avals:
-        if not jnp.issubdtype(value.dtype, np.floating):
+    _check_outputs(closed.out_avals, np.complexfloating, np.integer, np.bool_)
+    found = [jax.ShapeDtypeStruct(value.shape, np.float64) for value in closed.out_avals]
+    return jax.tree.unflatten(structure, found)
+
+
+def _check_outputs(values: Sequence[Any], *refused: type) -> None:
+    for value in values:
+        if any(jnp.issubdtype(value.dtype, kind) for kind in refused):
             raise ArgumentError(
                 f"the function returns values of type {value.dtype}; return real numbers"
             )
-    found = [jax.ShapeDtypeStruct(value.shape, np.float64) for value in closed.out_avals]
-    return jax.tree.unflatten(structure, found)
 
 
 def _in_type(f: Callable[..., Any], shapes: Any, dtype: np.dtype) -> tuple[ClosedJaxpr, Any]:
