@@ -212,6 +212,8 @@ def _is_rotary(matrices: Float[np.ndarray, "count 2 2"]) -> bool:
 
 
 def _without_axes(fields: list[Field]) -> str:
+    if any(f.kind in ("measured", "along") for f in fields):
+        return "shears that fix what a norm puts out"
     if any(f.kind == "gain" for f in fields):
         return "directions that a norm leaves out"
     if all(f.kind == "constant" for f in fields):
@@ -220,13 +222,18 @@ def _without_axes(fields: list[Field]) -> str:
 
 
 def _move(f: Field) -> str:
-    if f.kind == "axis":
-        return f"{f.part.name} axis {f.axis}"
-    if f.kind == "constant":
-        return f"{f.part.name} constant"
-    if f.kind == "gain":
-        return f"{f.part.name} along 1/{f.source.name if f.source else 1}"
-    return f"{f.part.name} absorbing {f.source.name if f.source else ''}"
+    source = f.source.name if f.source else "1"
+    return (
+        f.part.name
+        + {
+            "axis": f" axis {f.axis}",
+            "constant": " constant",
+            "contraction": f" absorbing {source}",
+            "gain": f" along 1/{source}",
+            "measured": f" axis {f.axis} measured by 1/{source}",
+            "along": f" axis {f.axis} along 1/{source}",
+        }[f.kind]
+    )
 
 
 def _own_factors(
