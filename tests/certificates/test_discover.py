@@ -8,7 +8,7 @@ import neuromanifold as nm
 from architectures import ARCHITECTURES
 from diagrams import EXTENSIONS
 from neuromanifold.algebra.prime_field import ZeroResidueError
-from neuromanifold.certificates import moving, symmetry_algebra
+from neuromanifold.certificates.discovery import moving, symmetry_algebra
 from neuromanifold.errors import ArgumentError
 from neuromanifold.symmetry.families import families_of
 

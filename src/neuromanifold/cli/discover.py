@@ -40,7 +40,7 @@ def discover(
         subject = user_network(function)
         sizes = network_sizes(subject)
     with run.spend(discovering(sizes), "discovering"):
-        from neuromanifold.certificates.discover import discover as find
+        from neuromanifold.certificates.discovery.discover import discover as find
 
         found = find(subject, **ranks.chosen)
     rows = [("dimensions", "group", "moves")]

@@ -13,13 +13,17 @@ from typing import Any
 
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.certificates.blocks import Block, blocks_of
 from neuromanifold.certificates.certificate import Certificate
+from neuromanifold.certificates.discovery.blocks import Block, blocks_of
+from neuromanifold.certificates.discovery.gains import gains_of, shears_of
+from neuromanifold.certificates.discovery.slices import slices, whole
+from neuromanifold.certificates.discovery.symmetry_algebra import (
+    Algebra,
+    Discovered,
+    symmetry_algebra,
+)
+from neuromanifold.certificates.discovery.vector_fields import Part, parts_of
 from neuromanifold.certificates.exact import certificate_field, certify
-from neuromanifold.certificates.gains import gains_of, shears_of
-from neuromanifold.certificates.slices import slices, whole
-from neuromanifold.certificates.symmetry_algebra import Algebra, Discovered, symmetry_algebra
-from neuromanifold.certificates.vector_fields import Part, parts_of
 from neuromanifold.networks.network import Network
 from neuromanifold.networks.space import Space, Tensor
 from neuromanifold.symmetry.families import network

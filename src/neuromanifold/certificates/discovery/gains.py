@@ -17,9 +17,8 @@ from jaxtyping import Float
 
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import null_space, rank
-from neuromanifold.certificates.jacobian import SPARE_ROWS, Point, at_a_point, jacobian_rows
-from neuromanifold.certificates.symmetry_algebra import Algebra
-from neuromanifold.certificates.vector_fields import (
+from neuromanifold.certificates.discovery.symmetry_algebra import Algebra
+from neuromanifold.certificates.discovery.vector_fields import (
     Field,
     Gain,
     Kind,
@@ -29,6 +28,7 @@ from neuromanifold.certificates.vector_fields import (
     motions,
     numbered,
 )
+from neuromanifold.certificates.jacobian import SPARE_ROWS, Point, at_a_point, jacobian_rows
 from neuromanifold.networks.network import Network
 
 Rows = Float[np.ndarray, "rows columns"]

@@ -16,9 +16,9 @@ from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.linear import LinearAlgebra, Modular
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.algebra.rank import null_space, rank_profile
-from neuromanifold.certificates.moving import MovingRows
-from neuromanifold.certificates.slices import Slice
-from neuromanifold.certificates.vector_fields import (
+from neuromanifold.certificates.discovery.moving import MovingRows
+from neuromanifold.certificates.discovery.slices import Slice
+from neuromanifold.certificates.discovery.vector_fields import (
     Field,
     Gain,
     Part,

@@ -24,7 +24,7 @@ from jaxtyping import Float
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import null_space, rank
-from neuromanifold.certificates.vector_fields import Field
+from neuromanifold.certificates.discovery.vector_fields import Field
 
 Solutions = Float[np.ndarray, "_ unknowns"]
 
