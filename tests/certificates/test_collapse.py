@@ -38,7 +38,8 @@ def free(architecture, weights):
     """The first layer, from 0, whose queries and keys are free at these weights; None without."""
     network = attention_network(architecture)
     found = [f for f in at_weights(network, weights).families if f not in network.families]
-    return found[0].first if found else None
+    layers = range(architecture.depth)
+    return next((i for i in layers for f in found if f.moves(f"layers.{i}.query")), None)
 
 
 @pytest.mark.statement("softmax-fibers")
