@@ -63,9 +63,8 @@ def ball_rank(
     at = {t.name: np.asarray(weights[t.name], dtype=np.float64) for t in net.tensors}
     X, u = _inputs(net, seed, count), _normal(net.output, seed, "cotangent", count)
     rows = rows_in_balls(net.apply, at, X, u, bits=bits)
-    matrix = np.concatenate([rows[t.name].reshape(count, -1) for t in net.tensors], axis=1)
     with precision(bits):
-        return BallRank(proved_rank(matrix).rank, count)
+        return BallRank(proved_rank(net.rows(rows)).rank, count)
 
 
 def _normal(shapes: Any, seed: int, what: str, count: int) -> Any:

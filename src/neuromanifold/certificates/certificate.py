@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal
@@ -37,7 +37,7 @@ class Function:
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate(Displayed):
     """Bounds for a dimension, proved over a prime field (field-rank, softmax-exact).
 
@@ -72,19 +72,19 @@ class Certificate(Displayed):
     weights: str | None
     prime: int
     seed: int
-    attempt: int
+    attempt: int = 0
     inputs: int
     parameters: int
     rank: int
     upper: int
     upper_source: str
     symmetries: tuple[FamilyRank, ...]
-    kernel_checks: int
-    obligations: tuple[Obligation, ...]
-    user_symmetries: bool
-    readings: Readings
-    probable: Probable | None
-    reading: Reading
+    kernel_checks: int = 0
+    obligations: tuple[Obligation, ...] = ()
+    user_symmetries: bool = False
+    readings: Readings = field(default_factory=Readings)
+    probable: Probable | None = None
+    reading: Reading = "residues"
     versions: dict[str, str]
     seconds: float
 

@@ -18,14 +18,13 @@ from jaxtyping import Float, Int64
 
 from neuromanifold.algebra.balls.arrays import PRECISION
 from neuromanifold.algebra.modular import Obligation
-from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
+from neuromanifold.algebra.prime_field import ZeroResidueError
 from neuromanifold.architecture import Architecture
-from neuromanifold.certificates.ball_rank import ball_rank
 from neuromanifold.certificates.cells import pieces
 from neuromanifold.certificates.certificate import Certificate, Function
 from neuromanifold.certificates.exact import (
-    ball_bound,
     certificate_field,
+    certify_in_balls,
     further_points,
     given_weights,
     upper_bound,
@@ -33,7 +32,6 @@ from neuromanifold.certificates.exact import (
 )
 from neuromanifold.certificates.jacobian import (
     Point,
-    Readings,
     at_a_point,
     batches,
     drawn,
@@ -133,15 +131,18 @@ def verify(
     _check_weights(certificate, net, weights)
     net = at_weights(net, weights)
     field = certificate_field(certificate.prime if prime is None else prime, certificate.inputs)
-    if certificate.reading == "balls":
-        return _verify_balls(certificate, net, weights, field)
+    if certificate.reading == "balls":  # with balls of twice the precision
+        seed, count, bits = certificate.seed, certificate.inputs, 2 * PRECISION
+        found = certify_in_balls(net, weights, field, seed, count, bits)
+        found = replace(found, function=_function(certificate, net))
+        return Verification(certificate, field.modulus, _compared(certificate, found))
     given = None if weights is None else given_weights(net, weights)
     # Over the recorded prime at the recorded point; over another one at any point that will do.
     attempts = range(certificate.attempt, certificate.attempt + 1) if prime is None else None
 
     def compute(point: Point) -> Verification:
         expected, twin = _recomputed(certificate, net, point)
-        checks = (*_compared(certificate, expected), *twin)
+        checks = _compared(certificate, expected) + twin
         return Verification(certificate, field.modulus, checks)
 
     return at_a_point(net, field, certificate.seed, compute, given, attempts)
@@ -154,33 +155,9 @@ _ASKED = frozenset(
 """What verification takes from a certificate, or what claims nothing; all else is recomputed."""
 
 
-def _compared(certificate: Certificate, expected: Certificate) -> list[Check]:
+def _compared(certificate: Certificate, expected: Certificate) -> tuple[Check, ...]:
     claims, found = certificate.to_dict(), expected.to_dict()
-    return [Check(key, claims[key], found[key]) for key in claims if key not in _ASKED]
-
-
-def _verify_balls(
-    certificate: Certificate, net: Network, weights: Any, field: PrimeField
-) -> Verification:
-    """A certificate in balls, with balls of twice the precision."""
-    upper, source, symmetries = ball_bound(net, weights, field, certificate.seed)
-    values, count = net.values(weights), certificate.inputs
-    found = ball_rank(net, values, upper, certificate.seed, count, bits=2 * PRECISION)
-    expected = replace(
-        certificate,
-        function=_function(certificate, net),
-        parameters=net.parameters,
-        rank=found.rank,
-        upper=upper,
-        upper_source=source,
-        symmetries=symmetries,
-        kernel_checks=0,
-        obligations=(),
-        user_symmetries=False,
-        readings=Readings(),
-        probable=None,
-    )
-    return Verification(certificate, field.modulus, tuple(_compared(certificate, expected)))
+    return tuple(Check(key, claims[key], found[key]) for key in claims if key not in _ASKED)
 
 
 def _function(certificate: Certificate, net: Network) -> Function | None:

@@ -177,6 +177,11 @@ class Network(Displayed):
         ]
         return np.concatenate([np.zeros(0), *parts])
 
+    def rows(self, stacks: Tensors) -> Shaped[np.ndarray, "count columns"]:
+        """Stacks of tensors by name, each of the same length, as rows over all columns."""
+        parts = [stacks[tensor.name] for tensor in self.tensors]
+        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
     def values(self, weights: Any) -> dict[str, np.ndarray]:
         """Given weights by name: a user's own form or a dictionary, checked and finite."""
         theirs: Any = getattr(weights, "architecture", self.architecture)

@@ -68,6 +68,11 @@ def network(
         **declared: `spaces`, `absorbs`, `families`, `name`, `bound` of `function_network`.
     """
     if isinstance(f, Network):
+        if readout not in ("logits", f.readout):
+            raise ArgumentError(
+                f"a readout is for an architecture, and {f.name} is looked at as it is: let the "
+                f"function itself return what {readout} see, such as the differences of outputs"
+            )
         return f
     if isinstance(f, Architecture):
         return attention_network(f, readout)
