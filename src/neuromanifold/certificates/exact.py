@@ -30,7 +30,7 @@ from neuromanifold.certificates.jacobian import (
 from neuromanifold.certificates.probable import Probable, probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
-    KernelVectors,
+    KnownKernel,
     known_kernel,
 )
 from neuromanifold.certificates.virtual_rank import at_weights
@@ -81,10 +81,8 @@ def certify(
     def compute(point: Point) -> Certificate:
         kernel = known_kernel(net, net.assemble(point.weights), point.field, point.seed)
         upper, source = upper_bound(net, kernel.families)
-        found = jacobian_rank(
-            net, point, upper, kernel.checks.vectors, inputs, without=kernel.pivots
-        )
-        _check_kernel(net, found, kernel.checks)
+        found = jacobian_rank(net, point, upper, kernel.checks, inputs, without=kernel.pivots)
+        _check_kernel(net, found, kernel)
         shown = point.obligations(net, found.batch)
         rank = max(0, found.rank - len(net.constants))
         if rank > upper and all(one.met for one in shown):
@@ -158,10 +156,10 @@ def certify_in_balls(
         at = net.assemble(given_weights(net, weights)(field))
         symmetries = known_kernel(net, at, field, seed).families
         upper, source = upper_bound(net, symmetries)
-    found = ball_rank(net, net.values(weights), upper, seed, inputs, bits)
+    rank, count = ball_rank(net, net.values(weights), upper, seed, inputs, bits)
     return Certificate(
-        inputs=found.inputs,
-        rank=found.rank,
+        inputs=count,
+        rank=rank,
         upper=upper,
         upper_source=source,
         symmetries=symmetries,
@@ -222,11 +220,10 @@ def further_points(
     return None if decided or net.architecture else probable(net, point, rank, inputs)
 
 
-def _check_kernel(net: Network, found: JacobianRank, kernel: KernelVectors) -> None:
+def _check_kernel(net: Network, found: JacobianRank, kernel: KnownKernel) -> None:
     """Raise when a symmetry changes the function."""
-    wrong = [
-        name for name, holds in zip(kernel.names, found.kernel_holds, strict=True) if not holds
-    ]
+    pairs = zip(kernel.checked, found.kernel_holds, strict=True)
+    wrong = [name for name, holds in pairs if not holds]
     if not wrong:
         return
     if net.is_built_in:

@@ -11,12 +11,12 @@ program again. The obligations of all formal elements are checked again in any c
 from dataclasses import dataclass, replace
 from typing import Any
 
-import flint
 import jax
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 
 from neuromanifold.algebra.balls.arrays import PRECISION
+from neuromanifold.algebra.integer_rank import flint_rank
 from neuromanifold.algebra.modular import Obligation
 from neuromanifold.algebra.prime_field import ZeroResidueError
 from neuromanifold.architecture import Architecture
@@ -179,7 +179,7 @@ def _recomputed(
     upper, source = upper_bound(net, families)
     obligations = point.obligations(net, count)
     matrix, exponents = _rows(net, point, count, obligations)
-    kernel = known_kernel(net, weights, point.field, point.seed).checks.vectors
+    kernel = known_kernel(net, weights, point.field, point.seed).checks
     products = _integers(matrix, p) @ _integers(kernel, p) % p  # below 2^63: see the twin's bounds
     checks = [Check("rows times kernel vectors", 0, int(np.count_nonzero(products)))]
     claimed = next((o for o in obligations if o.name == "exponentials"), None)
@@ -263,15 +263,6 @@ def _subject(certificate: Certificate, subject: Network | Architecture | None) -
             f"{recorded[:12]}, and this function {net.fingerprint[:12]}"
         )
     return net
-
-
-def flint_rank(
-    matrix: Float[np.ndarray, "rows columns"] | Int64[np.ndarray, "rows columns"], prime: int
-) -> int:
-    """The rank mod p by python-flint."""
-    rows, columns = matrix.shape
-    entries = np.mod(matrix, prime).astype(np.int64).ravel().tolist()
-    return flint.nmod_mat(rows, columns, entries, prime).rank() if entries else 0
 
 
 def _family_ranks(
