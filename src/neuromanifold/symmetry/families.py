@@ -8,7 +8,8 @@ from neuromanifold.algebra.linear import LinearAlgebra
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Family, GeneratorBlock, Tensors
-from neuromanifold.networks.network import Network, function_network
+from neuromanifold.networks.function import function_network
+from neuromanifold.networks.network import Network
 from neuromanifold.networks.space import ledger_lines
 from neuromanifold.symmetry.attention import attention_network
 from neuromanifold.symmetry.change_of_basis import ChangeOfBasis

@@ -14,7 +14,8 @@ from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.modular.tracing import output_of
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
-from neuromanifold.networks.network import Network, Structure
+from neuromanifold.networks.function import Structure
+from neuromanifold.networks.network import Network
 
 Action = Callable[[Any, Any], Any]
 """A one-parameter action (s, weights) ↦ weights that is the identity at s = 0."""
