@@ -180,6 +180,7 @@ class Certificate(Displayed):
 
     def summary(self) -> dict[str, Any]:
         """The certificate as it stands in the JSON of `dim`."""
+        check = self.independence
         return {
             "lower": self.lower,
             "rank": self.rank,
@@ -191,8 +192,8 @@ class Certificate(Displayed):
             "seed": self.seed,
             "inputs": self.inputs,
             "symmetries": [asdict(family) for family in self.symmetries],
-            "independence": _columns_and_rank(self.independence),
-            "obligations": [_obligation(o) for o in self.obligations],
+            "independence": check and {"columns": check.columns, "rank": check.rank},
+            "obligations": [{**asdict(o), "met": o.met} for o in self.obligations],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,16 +252,6 @@ def load_certificate(path: str | Path) -> Certificate:
         return Certificate.from_dict(data)
     except FileFormatError as error:
         raise FileFormatError(f"{path}: {error}") from None
-
-
-def _columns_and_rank(obligation: Obligation | None) -> dict[str, int] | None:
-    if obligation is None:
-        return None
-    return {"columns": obligation.columns, "rank": obligation.rank}
-
-
-def _obligation(obligation: Obligation) -> dict[str, Any]:
-    return {**asdict(obligation), "met": obligation.met}
 
 
 def _checksum(content: dict[str, Any]) -> str:

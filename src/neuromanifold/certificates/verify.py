@@ -39,7 +39,6 @@ from neuromanifold.certificates.jacobian import (
     readings_of,
     samples,
 )
-from neuromanifold.certificates.probable import Probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
     known_generators,
@@ -202,23 +201,12 @@ def _recomputed(
         obligations=obligations,
         user_symmetries=not net.is_built_in and any(f.dimension for f in families),
         readings=readings_of(net, point, count, batches(count)[1]),
-        probable=_probable(certificate, net, point, rank, upper, obligations),
+        # The recorded prime's further points; over another prime they were others.
+        probable=further_points(net, point, rank, count, upper, obligations)
+        if p == certificate.prime
+        else certificate.probable,
     )
     return expected, tuple(checks)
-
-
-def _probable(
-    certificate: Certificate,
-    net: Network,
-    point: Point,
-    rank: int,
-    upper: int,
-    obligations: tuple[Obligation, ...],
-) -> Probable | None:
-    """The further points again; over another prime than the recorded one they were others."""
-    if point.field.modulus != certificate.prime:
-        return certificate.probable
-    return further_points(net, point, rank, certificate.inputs, upper, obligations)
 
 
 def _rows(
