@@ -113,7 +113,7 @@ def _families(architecture: Architecture, readout: Readout) -> tuple[Family, ...
     if readout != "logits":
         name, shape = list(architecture.shapes[-1].items())[-1]
         written = f"layers.{depth - 1}.{name}"
-        found.append(OutputShift.of(written, shape))
+        found.append(OutputShift(written, shape))
         # With one output coordinate the shift is all of it, and nothing is left to be scaled.
         if readout == "decisions" and shape[1] > 1 and not architecture.adds_input:
             found.append(OutputScaling(written, heads))

@@ -7,30 +7,38 @@ given ones do is decided for the floats as they are, in rational arithmetic.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.architecture import Architecture
 from neuromanifold.networks.family import Family
-from neuromanifold.symmetry.translations import Translations
+from neuromanifold.symmetry.translations import Shape, Translations
 
 
+@dataclass(frozen=True)
 class BehindCollapse(Translations):
-    """Translations of all queries and keys behind a layer that makes all tokens equal."""
+    """Translations of all queries and keys from layer `first` on, counted from 0."""
 
+    architecture: Architecture
+    first: int
     name = "scores behind a collapse"
     statement = "softmax-fibers"
+
+    @property
+    def shifts(self) -> tuple[tuple[str, Shape, Shape], ...]:
+        """All their entries."""
+        return tuple(
+            (f"layers.{i}.{name}", shapes[name], shapes[name])
+            for i, shapes in enumerate(self.architecture.shapes)
+            for name in ("query", "key")
+            if i >= self.first
+        )
 
 
 def behind_collapse(architecture: Architecture, forms: Sequence[Dyadic]) -> tuple[Family, ...]:
     """What is free at weights with these forms: nothing unless a layer but the last collapses."""
     first = first_collapsing(architecture, forms) + 1
-    free = {
-        f"layers.{i}.{name}": architecture.shapes[i][name]
-        for i in range(first, len(forms))
-        for name in ("query", "key")
-    }
-    shifts = tuple((name, shape, shape) for name, shape in free.items())
-    return (BehindCollapse(shifts),) if shifts else ()
+    return () if first >= len(forms) else (BehindCollapse(architecture, first),)
 
 
 def first_collapsing(architecture: Architecture, forms: Sequence[Dyadic]) -> int:

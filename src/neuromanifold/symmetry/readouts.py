@@ -20,17 +20,20 @@ CONSTANT = "constant"
 """The name of μ."""
 
 
+@dataclass(frozen=True)
 class OutputShift(Translations):
-    """V_h → V_h + 1 c_hᵀ in the last layer."""
+    """V_h → V_h + 1 c_hᵀ in the last layer, where the tensor `written` has the shape `shape`."""
 
+    written: str
+    shape: Shape
     name = "output shift"
     statement = "readouts"
 
-    @classmethod
-    def of(cls, written: str, shape: Shape) -> "OutputShift":
-        """The shifts of the tensor that writes the output."""
-        heads, _, columns = shape
-        return cls(((written, shape, (heads, 1, columns)),))
+    @property
+    def shifts(self) -> tuple[tuple[str, Shape, Shape], ...]:
+        """One vector for each head."""
+        heads, _, columns = self.shape
+        return ((self.written, self.shape, (heads, 1, columns)),)
 
 
 @dataclass(frozen=True)

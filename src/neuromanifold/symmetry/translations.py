@@ -4,7 +4,7 @@ Every coordinate of the last layer's output gains the same number, V_h → V_h +
 queries and keys behind a layer that makes all tokens equal are free (softmax-fibers).
 """
 
-from dataclasses import dataclass
+from abc import abstractmethod
 from math import prod
 from operator import add
 
@@ -16,18 +16,19 @@ from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot,
 Shape = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
 class Translations(Family):
-    """Arrays that are added to tensors; an element holds one for each.
+    """Arrays that are added to tensors; an element holds one for each."""
 
-    Attributes:
-        shifts: each tensor with its shape (head, row, column) and that of what may be added, which
-            has one row where all rows gain the same.
-    """
-
-    shifts: tuple[tuple[str, Shape, Shape], ...]
     product = staticmethod(add)
     is_group = True
+
+    @property
+    @abstractmethod
+    def shifts(self) -> tuple[tuple[str, Shape, Shape], ...]:
+        """Each tensor with its shape (head, row, column) and that of what may be added.
+
+        It has one row where all rows gain the same.
+        """
 
     @property
     def dimension(self) -> int:
