@@ -63,7 +63,7 @@ def estimating(architecture: Architecture) -> Case:
 
 def discovering(architecture: Architecture) -> Case:
     """All symmetries."""
-    from neuromanifold.certificates.discover import discover
+    from neuromanifold.certificates.discovery.discover import discover
 
     return cost.discovering(cost.sizes_of(architecture)), lambda: discover(architecture)
 

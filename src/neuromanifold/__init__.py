@@ -32,7 +32,7 @@ _HOME = {
     "verify": "neuromanifold.certificates.verify",
     "estimate": "neuromanifold.certificates.numeric",
     "explain": "neuromanifold.certificates.ledger",
-    "discover": "neuromanifold.certificates.discover",
+    "discover": "neuromanifold.certificates.discovery.discover",
     "identifiable": "neuromanifold.certificates.identifiable",
     "sensitivity": "neuromanifold.certificates.sensitivity",
     "same_function": "neuromanifold.fibers.same",

@@ -8,7 +8,7 @@ import neuromanifold as nm
 from architectures import ARCHITECTURES
 from diagrams import EXTENSIONS
 from neuromanifold.algebra.prime_field import ZeroResidueError
-from neuromanifold.certificates import moving, symmetry_algebra
+from neuromanifold.certificates.discovery import moving, symmetry_algebra
 from neuromanifold.errors import ArgumentError
 from neuromanifold.symmetry.families import families_of
 
@@ -128,6 +128,43 @@ def test_the_direction_that_a_centred_norm_leaves_out(shifted):
     (block,) = found.blocks
     assert (block.name, block.dimension) == ("directions that a norm leaves out", 2)
     assert block.moves == ("W along 1/gain", *(["bias constant"] if shifted else []))
+
+
+CENTRED = np.eye(3)[:2] - np.eye(3)[2]
+PAIRS = np.array([[1.0, -1, 0, 0], [0, 0, 1, -1]])
+
+
+@pytest.mark.parametrize(
+    ("seen", "gain", "shift"),
+    [(CENTRED, True, False), (CENTRED, True, True), (CENTRED, False, True), (PAIRS, True, True)],
+    ids=["gain", "gain and shift", "shift", "two directions unseen"],
+)
+def test_shears_that_fix_what_a_norm_puts_out(seen, gain, shift):
+    """W reads y = Γ P z + β and x = M u + b, which is seen besides but along some vectors c.
+
+    By hand: y shows Γ and β, and with W y + d all of W but t in W + t ⊗ g, g = 1/γ, and d. Then
+    W x + d is known but for products of t and the unseen ⟨g, x − β⟩: for one c a matrix of rank
+    one, whose factors can be scaled against each other. So x ↦ x + c ⟨g, x − β⟩ is all there is.
+    Two vectors c leave t and 2·3 numbers of M and b against the 2·3 of W x + d: two dimensions.
+    """
+    n = seen.shape[1]
+
+    def f(w, inputs):
+        z, x = inputs["z"], w["M"] @ inputs["u"] + w.get("b", 0.0)
+        y = w.get("gain", 1.0) * (z - jnp.mean(z)) + w.get("shift", 0.0)
+        d = w.get("d", 0.0)
+        return {"x": seen @ x, "y": y, "read": (w["W"] @ x + d, w["W"] @ y + d)}
+
+    weights = {"M": np.zeros((n, 2)), "W": np.zeros((2, n))}
+    weights |= {"gain": np.zeros(n)} if gain else {}
+    weights |= {"shift": np.zeros(n), "b": np.zeros(n), "d": np.zeros(2)} if shift else {}
+    found = nm.discover(nm.network(f, weights, {"z": np.zeros(n), "u": np.zeros(2)}))
+    unseen = n - len(seen)
+    assert (found.kernel, found.unexplained) == (unseen, 0)
+    (block,) = found.blocks
+    assert (block.name, block.dimension) == ("shears that fix what a norm puts out", unseen)
+    if gain:
+        assert {"M axis 0 measured by 1/gain", "W axis 1 along 1/gain"} <= set(block.moves)
 
 
 def test_relations_between_exponentials_are_respected_where_they_are_needed():

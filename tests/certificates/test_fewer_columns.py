@@ -4,12 +4,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from neuromanifold.algebra.integer_rank import flint_rank
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates import jacobian, symmetry_bound
 from neuromanifold.certificates.jacobian import at_a_point, jacobian_rank, jacobian_rows
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
-from neuromanifold.certificates.verify import flint_rank
 from neuromanifold.symmetry.families import network
 
 FIELD = PrimeField()
@@ -73,7 +73,7 @@ def test_the_rank_stays_without_those_columns(at):
     rows = np.concatenate(list(jacobian_rows(net, point, upper + 8)))
     expected = flint_rank(rows, FIELD.modulus)
     assert flint_rank(np.delete(rows, kernel.pivots, axis=1), FIELD.modulus) == expected
-    checks = kernel.checks.vectors
+    checks = kernel.checks
     found = jacobian_rank(net, point, upper, checks, without=kernel.pivots)
     assert (found.rank, found.kernel_holds) == (expected, (True,) * checks.shape[1])
     assert found.row_space.columns == net.columns - len(kernel.pivots)
@@ -82,9 +82,9 @@ def test_the_rank_stays_without_those_columns(at):
 def test_a_rank_without_other_columns_is_still_a_lower_bound(at):
     net, point, kernel = at
     upper = net.parameters - len(kernel.pivots)
-    everything = jacobian_rank(net, point, upper, kernel.checks.vectors)
+    everything = jacobian_rank(net, point, upper, kernel.checks)
     others = np.delete(np.arange(net.columns), kernel.pivots)
-    few = jacobian_rank(net, point, upper, kernel.checks.vectors, without=others)
+    few = jacobian_rank(net, point, upper, kernel.checks, without=others)
     assert few.rank <= min(everything.rank, len(kernel.pivots))
 
 

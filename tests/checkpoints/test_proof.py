@@ -20,7 +20,6 @@ from neuromanifold.cli import main
 from neuromanifold.symmetry.families import families_of
 
 QUICK = ("llama-tied", "roberta")
-UNEXPLAINED = {"albert": ("shear",)}  # bilinear in weights and reciprocal gains
 
 
 def tiny(**fields):
@@ -56,10 +55,11 @@ def test_exactly_the_gauge_group_is_redundant_in_a_small_block(name):
 def test_discovery_finds_the_gauge_group_by_itself(name):
     block = small_block(block_of(CONFIGS[name]))
     found, parts = nm.discover(block_network(block)), redundancy(block)
-    missing = sum(parts[part] for part in UNEXPLAINED.get(name, ()))
     assert found.kernel == sum(parts.values())
-    assert found.unexplained == missing
-    assert sum(b.dimension for b in found.blocks) == found.explained == found.kernel - missing
+    assert found.unexplained == 0
+    assert sum(b.dimension for b in found.blocks) == found.explained
+    shears = [b.dimension for b in found.blocks if b.name.startswith("shears")]
+    assert shears == [parts[part] for part in ("shear",) if part in parts]
 
 
 @pytest.mark.slow

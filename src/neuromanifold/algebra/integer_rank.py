@@ -36,6 +36,13 @@ def integer_rank(matrix: np.ndarray) -> int:
     return rank
 
 
+def flint_rank(matrix: np.ndarray, prime: int) -> int:
+    """The rank mod p of a matrix of whole numbers, by python-flint."""
+    rows, columns = matrix.shape
+    entries = np.mod(matrix, prime).astype(np.int64).ravel().tolist()
+    return flint.nmod_mat(rows, columns, entries, prime).rank() if entries else 0
+
+
 def _primitive(matrix: np.ndarray) -> np.ndarray:
     """The rows that are not zero, each divided by what its entries have in common."""
     kept = [row // gcd(*row) for row in matrix if row.any()]

@@ -5,7 +5,6 @@ determinant is a ball without zero proves the rank at these very weights, for an
 without any obligation.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -23,19 +22,6 @@ MOST_COLUMNS = 2000
 """Weights up to which balls are taken: about a thousand take a minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class BallRank:
-    """A rank that is proved at given weights.
-
-    Attributes:
-        rank: the number of rows of a minor that does not vanish.
-        inputs: how many inputs, one row each.
-    """
-
-    rank: int
-    inputs: int
-
-
 def ball_rank(
     net: Network,
     weights: dict[str, np.ndarray],
@@ -43,8 +29,8 @@ def ball_rank(
     seed: int,
     inputs: int | None = None,
     bits: int = PRECISION,
-) -> BallRank:
-    """The rank from `upper + 8` inputs, or from as many as told.
+) -> tuple[int, int]:
+    """The rank from `upper + 8` inputs, or from as many as told, and how many those are.
 
     Args:
         net: the network.
@@ -63,9 +49,8 @@ def ball_rank(
     at = {t.name: np.asarray(weights[t.name], dtype=np.float64) for t in net.tensors}
     X, u = _inputs(net, seed, count), _normal(net.output, seed, "cotangent", count)
     rows = rows_in_balls(net.apply, at, X, u, bits=bits)
-    matrix = np.concatenate([rows[t.name].reshape(count, -1) for t in net.tensors], axis=1)
     with precision(bits):
-        return BallRank(proved_rank(matrix).rank, count)
+        return proved_rank(net.rows(rows)).rank, count
 
 
 def _normal(shapes: Any, seed: int, what: str, count: int) -> Any:

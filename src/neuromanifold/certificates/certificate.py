@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal
@@ -37,7 +37,7 @@ class Function:
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate(Displayed):
     """Bounds for a dimension, proved over a prime field (field-rank, softmax-exact).
 
@@ -72,19 +72,19 @@ class Certificate(Displayed):
     weights: str | None
     prime: int
     seed: int
-    attempt: int
+    attempt: int = 0
     inputs: int
     parameters: int
     rank: int
     upper: int
     upper_source: str
     symmetries: tuple[FamilyRank, ...]
-    kernel_checks: int
-    obligations: tuple[Obligation, ...]
-    user_symmetries: bool
-    readings: Readings
-    probable: Probable | None
-    reading: Reading
+    kernel_checks: int = 0
+    obligations: tuple[Obligation, ...] = ()
+    user_symmetries: bool = False
+    readings: Readings = field(default_factory=Readings)
+    probable: Probable | None = None
+    reading: Reading = "residues"
     versions: dict[str, str]
     seconds: float
 
@@ -181,6 +181,7 @@ class Certificate(Displayed):
 
     def summary(self) -> dict[str, Any]:
         """The certificate as it stands in the JSON of `dim`."""
+        check = self.independence
         return {
             "lower": self.lower,
             "rank": self.rank,
@@ -192,8 +193,8 @@ class Certificate(Displayed):
             "seed": self.seed,
             "inputs": self.inputs,
             "symmetries": [asdict(family) for family in self.symmetries],
-            "independence": _columns_and_rank(self.independence),
-            "obligations": [_obligation(o) for o in self.obligations],
+            "independence": check and {"columns": check.columns, "rank": check.rank},
+            "obligations": [{**asdict(o), "met": o.met} for o in self.obligations],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -252,16 +253,6 @@ def load_certificate(path: str | Path) -> Certificate:
         return Certificate.from_dict(data)
     except FileFormatError as error:
         raise FileFormatError(f"{path}: {error}") from None
-
-
-def _columns_and_rank(obligation: Obligation | None) -> dict[str, int] | None:
-    if obligation is None:
-        return None
-    return {"columns": obligation.columns, "rank": obligation.rank}
-
-
-def _obligation(obligation: Obligation) -> dict[str, Any]:
-    return {**asdict(obligation), "met": obligation.met}
 
 
 def _checksum(content: dict[str, Any]) -> str:

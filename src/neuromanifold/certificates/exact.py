@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from neuromanifold import __version__
+from neuromanifold.algebra.balls.arrays import PRECISION
 from neuromanifold.algebra.modular import Obligation
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
@@ -23,14 +24,13 @@ from neuromanifold.certificates.jacobian import (
     GivenWeights,
     JacobianRank,
     Point,
-    Readings,
     at_a_point,
     jacobian_rank,
 )
 from neuromanifold.certificates.probable import Probable, probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
-    KernelVectors,
+    KnownKernel,
     known_kernel,
 )
 from neuromanifold.certificates.virtual_rank import at_weights
@@ -75,16 +75,14 @@ def certify(
     field = certificate_field(prime, inputs)
     net = at_weights(network(subject, readout=readout), weights)
     if reading == "balls":
-        return _certify_in_balls(net, weights, field, seed, inputs)
+        return certify_in_balls(net, weights, field, seed, inputs)
     given = None if weights is None else given_weights(net, weights)
 
     def compute(point: Point) -> Certificate:
         kernel = known_kernel(net, net.assemble(point.weights), point.field, point.seed)
         upper, source = upper_bound(net, kernel.families)
-        found = jacobian_rank(
-            net, point, upper, kernel.checks.vectors, inputs, without=kernel.pivots
-        )
-        _check_kernel(net, found, kernel.checks)
+        found = jacobian_rank(net, point, upper, kernel.checks, inputs, without=kernel.pivots)
+        _check_kernel(net, found, kernel)
         shown = point.obligations(net, found.batch)
         rank = max(0, found.rank - len(net.constants))
         if rank > upper and all(one.met for one in shown):
@@ -106,7 +104,6 @@ def certify(
             user_symmetries=not net.is_built_in and upper < net.parameters,
             readings=found.readings,
             probable=further_points(net, point, found.rank, found.inputs, upper, shown),
-            reading="residues",
             **_named(net, weights, field, seed, started),
         )
 
@@ -134,10 +131,18 @@ def _named(
     }
 
 
-def _certify_in_balls(
-    net: Network, weights: Any, field: PrimeField, seed: int, inputs: int | None
+def certify_in_balls(
+    net: Network,
+    weights: Any,
+    field: PrimeField,
+    seed: int,
+    inputs: int | None,
+    bits: int = PRECISION,
 ) -> Certificate:
-    """The certificate at given weights with a rank that is proved in balls."""
+    """The certificate at given weights with a rank that is proved in balls.
+
+    Symmetries of a user are not checked in balls, nor used for the upper bound.
+    """
     started = time.perf_counter()
     if weights is None:
         raise ArgumentError("balls prove ranks at given weights: give weights=")
@@ -146,34 +151,21 @@ def _certify_in_balls(
             f"{net.name} looks at a map up to a factor, which is not covered in balls; take "
             "reading='residues'"
         )
-    upper, source, symmetries = ball_bound(net, weights, field, seed)
-    found = ball_rank(net, net.values(weights), upper, seed, inputs)
+    upper, source, symmetries = net.parameters, "parameters", ()
+    if net.is_built_in:
+        at = net.assemble(given_weights(net, weights)(field))
+        symmetries = known_kernel(net, at, field, seed).families
+        upper, source = upper_bound(net, symmetries)
+    rank, count = ball_rank(net, net.values(weights), upper, seed, inputs, bits)
     return Certificate(
-        attempt=0,
-        inputs=found.inputs,
-        rank=found.rank,
+        inputs=count,
+        rank=rank,
         upper=upper,
         upper_source=source,
         symmetries=symmetries,
-        kernel_checks=0,
-        obligations=(),
-        user_symmetries=False,
-        readings=Readings(),
-        probable=None,
         reading="balls",
         **_named(net, weights, field, seed, started),
     )
-
-
-def ball_bound(
-    net: Network, weights: Any, field: PrimeField, seed: int
-) -> tuple[int, str, tuple[FamilyRank, ...]]:
-    """The upper bound at given weights; symmetries of a user are not checked in balls, nor used."""
-    if not net.is_built_in:
-        return net.parameters, "parameters", ()
-    at = net.assemble(given_weights(net, weights)(field))
-    symmetries = known_kernel(net, at, field, seed).families
-    return *upper_bound(net, symmetries), symmetries
 
 
 def certify_function(
@@ -228,11 +220,10 @@ def further_points(
     return None if decided or net.architecture else probable(net, point, rank, inputs)
 
 
-def _check_kernel(net: Network, found: JacobianRank, kernel: KernelVectors) -> None:
+def _check_kernel(net: Network, found: JacobianRank, kernel: KnownKernel) -> None:
     """Raise when a symmetry changes the function."""
-    wrong = [
-        name for name, holds in zip(kernel.names, found.kernel_holds, strict=True) if not holds
-    ]
+    pairs = zip(kernel.checked, found.kernel_holds, strict=True)
+    wrong = [name for name, holds in pairs if not holds]
     if not wrong:
         return
     if net.is_built_in:

@@ -36,13 +36,12 @@ from neuromanifold.certificates.exact import (
     weights_hash,
 )
 from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
-from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.certificates.quantity import Quantity
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
 from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.family import GeneratorBlock, Tensors
+from neuromanifold.networks.family import GeneratorBlock
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import network
 
@@ -167,7 +166,7 @@ def identifiable(
         blocks = list(known_generators(net, at, field))
         upper, _ = upper_bound(net, known_kernel(net, at, field, seed).families)
         found = jacobian_rank(net, point, upper, np.zeros((net.columns, 0)))
-        rows = _rows(gradient, net, at, field)
+        rows = net.rows(gradient(field, at))
         grown = found.row_space.add(rows)
         checks = point.obligations(net, found.batch)
         beyond = found.rank + grown > upper + len(net.constants)
@@ -195,7 +194,7 @@ def identifiable(
 
 def _gradient(quantity: Quantity, net: Network) -> ModularFunction:
     """The gradients of a quantity's entries by name, as a function on residues."""
-    shapes = weight_shapes(net)
+    shapes = net.shapes[0]
 
     def of_names(named: Any) -> Any:
         return quantity(net.rebuilt(named))
@@ -218,16 +217,6 @@ def _gradient(quantity: Quantity, net: Network) -> ModularFunction:
             "ask for their arguments instead"
         )
     return gradient
-
-
-def _rows(
-    gradient: ModularFunction, net: Network, weights: Tensors, field: PrimeField
-) -> Float[np.ndarray, "entries columns"]:
-    """The gradients at a point, one row each."""
-    parts = gradient(field, dict(weights))
-    return np.concatenate(
-        [parts[t.name].reshape(len(parts[t.name]), -1) for t in net.tensors], axis=1
-    )
 
 
 def _moved_by(

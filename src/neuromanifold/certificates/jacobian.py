@@ -243,8 +243,7 @@ def jacobian_rows(
         if ready.moved:
             raise OtherWeightsError(network.flatten(ready.arguments[0]))
         values = program(point.field, *ready.arguments, elements=ready.elements)
-        leaves = [values[tensor.name].reshape(size, -1) for tensor in network.tensors]
-        yield np.concatenate(leaves, axis=1)
+        yield network.rows(values)
 
 
 def _redraw(network: Network, point: Point, arguments: tuple[Any, ...], start: int) -> Redraw:

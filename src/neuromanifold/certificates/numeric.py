@@ -167,12 +167,25 @@ def numeric_jacobian(
     _check(net, count, dtype)
     X = _inputs(net, weights, count, seed, scaled=scaled)
     X = jax.tree.map(partial(_in_type, dtype=dtype), X)
+    J = jacobian_at(net, weights, X, dtype)
+    if not np.isfinite(J).all():
+        raise ArgumentError(
+            f"the Jacobian leaves the range of {J.dtype.name}; scale the weights, take float64, or "
+            "certify the dimension, which knows no overflow"
+        )
+    return J
+
+
+def jacobian_at(
+    net: Network, weights: Tensors, X: Any, dtype: type[np.floating] = np.float64
+) -> Matrix:
+    """The Jacobian at inputs with a leading axis, in their floating-point numbers."""
     at = jax.tree.map(partial(np.asarray, dtype=dtype), net.assemble(net.flatten(weights)))
     with jax.enable_x64(True):
         outputs = jax.tree.leaves(
             _batched_jacobian(net.apply, at, X), is_leaf=lambda node: _is_of_weights(node, at)
         )
-    J = np.concatenate(
+    return np.concatenate(
         [
             np.concatenate(
                 [
@@ -184,8 +197,6 @@ def numeric_jacobian(
             for part in outputs
         ]
     )
-    _check_range(J)
-    return J
 
 
 def _in_type(x: np.ndarray, dtype: type[np.floating]) -> np.ndarray:
@@ -290,13 +301,4 @@ def _check(net: Network, inputs: int, dtype: type[np.floating]) -> None:
         raise ArgumentError(
             f"a Jacobian of {rows} × {net.columns} numbers is too large for an estimate; give "
             "fewer inputs, or certify the dimension, which is exact and takes less memory"
-        )
-
-
-def _check_range(J: Matrix) -> None:
-    """Raise when rows overflow."""
-    if not np.isfinite(J).all():
-        raise ArgumentError(
-            f"the Jacobian leaves the range of {J.dtype.name}; scale the weights, take float64, or "
-            "certify the dimension, which knows no overflow"
         )

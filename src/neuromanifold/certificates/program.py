@@ -4,7 +4,6 @@ from functools import lru_cache
 from typing import Any
 
 import jax
-import numpy as np
 
 from neuromanifold.algebra.modular import (
     ModularFunction,
@@ -35,8 +34,9 @@ def rows_program(network: Network, batch: int) -> ModularFunction:
     have its branches as a second part (cells).
     """
     cells = with_branches(network)
-    shapes = weight_shapes(network)
-    return rows_over_prime_field(cells.apply, shapes, cells.sample, batch, network.output)
+    return rows_over_prime_field(
+        cells.apply, network.shapes[0], cells.sample, batch, network.output
+    )
 
 
 def checked_program(network: Network, batch: int) -> ModularFunction:
@@ -59,11 +59,6 @@ def generic_obligations(network: Network, batch: int, field: PrimeField) -> tupl
     program = checked_program(network, batch)
     relations = generic_relations(network, batch, field)
     return obligations(program, Source(field, 0, "generic"), relations)
-
-
-def weight_shapes(network: Network) -> dict[str, jax.ShapeDtypeStruct]:
-    """The shapes of the weights by name."""
-    return {t.name: jax.ShapeDtypeStruct(t.shape, np.float64) for t in network.tensors}
 
 
 def weight_leaves(network: Network, vector: Any) -> tuple[Any, ...]:

@@ -8,15 +8,14 @@ keys of layer i are seen at order 2·3^{i−1} (consensus): relative to the spre
 """
 
 from dataclasses import asdict, dataclass
-from functools import partial
-from math import log2, prod
+from math import log2
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.certificates.numeric import jacobian_at
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Tensors
 from neuromanifold.networks.network import Network
@@ -140,19 +139,11 @@ def _blocks(
     net: Network, weights: Tensors, X: Float[np.ndarray, "inputs d t"]
 ) -> dict[str, Float[np.ndarray, " n"]]:
     """The singular values of every tensor's columns of the Jacobian, in float64."""
-
-    def outputs(values: Any) -> Any:
-        parts = jax.tree.leaves(jax.vmap(partial(net.apply, values))(X))
-        return jax.numpy.concatenate([part.reshape(-1) for part in parts])
-
-    with jax.enable_x64(True):
-        jacobian = jax.jit(jax.jacrev(outputs))(dict(weights))
+    J = jacobian_at(net, weights, X)
     return {
-        tensor.name: np.linalg.svd(
-            np.asarray(jacobian[tensor.name]).reshape(-1, prod(tensor.shape)), compute_uv=False
-        )
-        for tensor in net.tensors
-        if tensor.name not in net.constants
+        name: np.linalg.svd(columns.reshape(len(J), -1), compute_uv=False)
+        for name, columns in net.assemble(J, (len(J),)).items()
+        if name not in net.constants
     }
 
 

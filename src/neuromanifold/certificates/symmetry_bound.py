@@ -39,30 +39,19 @@ class FamilyRank:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelVectors:
-    """Random combinations of the tangent vectors of each family.
-
-    Attributes:
-        names: the family of each vector.
-        vectors: the vectors, as columns.
-    """
-
-    names: tuple[str, ...]
-    vectors: Float[np.ndarray, "columns checks"]
-
-
-@dataclass(frozen=True, slots=True)
 class KnownKernel:
     """The kernel directions that the known symmetries span at a point.
 
     Attributes:
         families: what each family adds.
-        checks: a few random vectors of each family, to be multiplied with the Jacobian.
+        checks: a few random vectors of each family as columns, to be multiplied with the Jacobian.
+        checked: the family of each of these.
         pivots: as many columns as there are directions, each a combination of the others.
     """
 
     families: tuple[FamilyRank, ...]
-    checks: KernelVectors
+    checks: Float[np.ndarray, "columns checks"]
+    checked: tuple[str, ...]
     pivots: Indices
 
 
@@ -88,7 +77,8 @@ def known_kernel(
     vectors = np.concatenate([np.zeros((0, network.columns)), *checks.values()]).T
     return KnownKernel(
         tuple(FamilyRank(name, dimension) for name, dimension in ranks.items()),
-        KernelVectors(tuple(name for name in checks for _ in range(per_family)), vectors),
+        vectors,
+        tuple(name for name in checks for _ in range(per_family)),
         span.pivots,
     )
 

@@ -186,7 +186,7 @@ class Twin:
             return operands
         if name == "select_n" and isinstance(operands[0], Dual):
             raise NotCoveredError("the naive twin selects by constant masks only")
-        count = next(operand.tangent.shape[-1] for operand in operands if isinstance(operand, Dual))
+        count = _directions(operands)
         if name in _MOVES:
             return self._moved(equation, operands, count)
         if name not in _RULES:
@@ -201,9 +201,7 @@ class Twin:
         parameters = equation.params
         fixed, carried = parameters["num_consts"], parameters["num_carry"]
         constants, carry = operands[:fixed], operands[fixed : fixed + carried]
-        steps, count = range(parameters["length"]), 0
-        for operand in operands:
-            count = operand.tangent.shape[-1] if isinstance(operand, Dual) else count
+        steps, count = range(parameters["length"]), _directions(operands)
         stacks: list[list[Dual]] = []
         body = parameters["jaxpr"]
         for step in reversed(steps) if parameters["reverse"] else steps:
@@ -320,7 +318,6 @@ class Twin:
 
     def max(self, _: Any, x: Dual, y: Dual) -> Dual:
         """The one that is not minus infinity, the first of two finite ones."""
-        x, y = self._broadcast(x, y)
         first = ~x.infinite
         return dual(
             np.where(first, x.value, y.value),
@@ -359,19 +356,6 @@ class Twin:
         value = np.einsum(f"{l},{r}->{out}", x.value, y.value) % p
         return dual(value, tangent, np.zeros(value.shape, bool))
 
-    def _broadcast(self, x: Dual, y: Dual) -> tuple[Dual, Dual]:
-        shape = np.broadcast_shapes(x.value.shape, y.value.shape)
-        count = x.tangent.shape[-1]
-
-        def grown(d: Dual) -> Dual:
-            return dual(
-                np.broadcast_to(d.value, shape),
-                np.broadcast_to(d.tangent, (*shape, count)),
-                np.broadcast_to(d.infinite, shape),
-            )
-
-        return grown(x), grown(y)
-
 
 _RULES: dict[str, Callable[..., Dual]] = {
     **{name: getattr(Twin, name) for name in ("sub", "neg", "mul", "div", "square", "exp", "max")},
@@ -397,6 +381,11 @@ def _inner(parameters: dict[str, Any]) -> Any:
         if found is not None and "num_carry" not in parameters and "branches" not in parameters:
             return found if hasattr(found, "consts") else jax.extend.core.ClosedJaxpr(found, ())
     return None
+
+
+def _directions(operands: Sequence[Value]) -> int:
+    """How many derivatives the dual numbers among some operands carry; 0 without any."""
+    return next((x.tangent.shape[-1] for x in operands if isinstance(x, Dual)), 0)
 
 
 def _at(value: Value, step: int) -> Value:

@@ -11,21 +11,20 @@ program again. The obligations of all formal elements are checked again in any c
 from dataclasses import dataclass, replace
 from typing import Any
 
-import flint
 import jax
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 
 from neuromanifold.algebra.balls.arrays import PRECISION
+from neuromanifold.algebra.integer_rank import flint_rank
 from neuromanifold.algebra.modular import Obligation
-from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
+from neuromanifold.algebra.prime_field import ZeroResidueError
 from neuromanifold.architecture import Architecture
-from neuromanifold.certificates.ball_rank import ball_rank
 from neuromanifold.certificates.cells import pieces
 from neuromanifold.certificates.certificate import Certificate, Function
 from neuromanifold.certificates.exact import (
-    ball_bound,
     certificate_field,
+    certify_in_balls,
     further_points,
     given_weights,
     upper_bound,
@@ -34,7 +33,6 @@ from neuromanifold.certificates.exact import (
 from neuromanifold.certificates.features import NAME, freed
 from neuromanifold.certificates.jacobian import (
     Point,
-    Readings,
     at_a_point,
     batches,
     drawn,
@@ -42,7 +40,6 @@ from neuromanifold.certificates.jacobian import (
     readings_of,
     samples,
 )
-from neuromanifold.certificates.probable import Probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
     known_generators,
@@ -134,15 +131,18 @@ def verify(
     _check_weights(certificate, net, weights)
     net = at_weights(net, weights)
     field = certificate_field(certificate.prime if prime is None else prime, certificate.inputs)
-    if certificate.reading == "balls":
-        return _verify_balls(certificate, net, weights, field)
+    if certificate.reading == "balls":  # with balls of twice the precision
+        seed, count, bits = certificate.seed, certificate.inputs, 2 * PRECISION
+        found = certify_in_balls(net, weights, field, seed, count, bits)
+        found = replace(found, function=_function(certificate, net))
+        return Verification(certificate, field.modulus, _compared(certificate, found))
     given = None if weights is None else given_weights(net, weights)
     # Over the recorded prime at the recorded point; over another one at any point that will do.
     attempts = range(certificate.attempt, certificate.attempt + 1) if prime is None else None
 
     def compute(point: Point) -> Verification:
         expected, twin = _recomputed(certificate, net, point)
-        checks = (*_compared(certificate, expected), *twin)
+        checks = _compared(certificate, expected) + twin
         return Verification(certificate, field.modulus, checks)
 
     return at_a_point(net, field, certificate.seed, compute, given, attempts)
@@ -155,33 +155,9 @@ _ASKED = frozenset(
 """What verification takes from a certificate, or what claims nothing; all else is recomputed."""
 
 
-def _compared(certificate: Certificate, expected: Certificate) -> list[Check]:
+def _compared(certificate: Certificate, expected: Certificate) -> tuple[Check, ...]:
     claims, found = certificate.to_dict(), expected.to_dict()
-    return [Check(key, claims[key], found[key]) for key in claims if key not in _ASKED]
-
-
-def _verify_balls(
-    certificate: Certificate, net: Network, weights: Any, field: PrimeField
-) -> Verification:
-    """A certificate in balls, with balls of twice the precision."""
-    upper, source, symmetries = ball_bound(net, weights, field, certificate.seed)
-    values, count = net.values(weights), certificate.inputs
-    found = ball_rank(net, values, upper, certificate.seed, count, bits=2 * PRECISION)
-    expected = replace(
-        certificate,
-        function=_function(certificate, net),
-        parameters=net.parameters,
-        rank=found.rank,
-        upper=upper,
-        upper_source=source,
-        symmetries=symmetries,
-        kernel_checks=0,
-        obligations=(),
-        user_symmetries=False,
-        readings=Readings(),
-        probable=None,
-    )
-    return Verification(certificate, field.modulus, tuple(_compared(certificate, expected)))
+    return tuple(Check(key, claims[key], found[key]) for key in claims if key not in _ASKED)
 
 
 def _function(certificate: Certificate, net: Network) -> Function | None:
@@ -203,7 +179,7 @@ def _recomputed(
     upper, source = upper_bound(net, families)
     obligations = point.obligations(net, count)
     matrix, exponents = _rows(net, point, count, obligations)
-    kernel = known_kernel(net, weights, point.field, point.seed).checks.vectors
+    kernel = known_kernel(net, weights, point.field, point.seed).checks
     products = _integers(matrix, p) @ _integers(kernel, p) % p  # below 2^63: see the twin's bounds
     checks = [Check("rows times kernel vectors", 0, int(np.count_nonzero(products)))]
     claimed = next((o for o in obligations if o.name == "exponentials"), None)
@@ -226,23 +202,12 @@ def _recomputed(
         obligations=obligations,
         user_symmetries=not net.is_built_in and any(f.dimension for f in families),
         readings=readings_of(net, point, count, batches(count)[1]),
-        probable=_probable(certificate, net, point, rank, upper, obligations),
+        # The recorded prime's further points; over another prime they were others.
+        probable=further_points(net, point, rank, count, upper, obligations)
+        if p == certificate.prime
+        else certificate.probable,
     )
     return expected, tuple(checks)
-
-
-def _probable(
-    certificate: Certificate,
-    net: Network,
-    point: Point,
-    rank: int,
-    upper: int,
-    obligations: tuple[Obligation, ...],
-) -> Probable | None:
-    """The further points again; over another prime than the recorded one they were others."""
-    if point.field.modulus != certificate.prime:
-        return certificate.probable
-    return further_points(net, point, rank, certificate.inputs, upper, obligations)
 
 
 def _rows(
@@ -288,15 +253,6 @@ def _subject(certificate: Certificate, subject: Network | Architecture | None) -
             f"{recorded[:12]}, and this function {net.fingerprint[:12]}"
         )
     return net
-
-
-def flint_rank(
-    matrix: Float[np.ndarray, "rows columns"] | Int64[np.ndarray, "rows columns"], prime: int
-) -> int:
-    """The rank mod p by python-flint."""
-    rows, columns = matrix.shape
-    entries = np.mod(matrix, prime).astype(np.int64).ravel().tolist()
-    return flint.nmod_mat(rows, columns, entries, prime).rank() if entries else 0
 
 
 def _family_ranks(

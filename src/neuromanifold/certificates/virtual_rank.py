@@ -26,11 +26,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import flint
 import numpy as np
 
 from neuromanifold.algebra.dyadic import Dyadic
-from neuromanifold.algebra.integer_rank import integer_rank
+from neuromanifold.algebra.integer_rank import flint_rank, integer_rank
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.jacobian import GivenWeights
@@ -97,7 +96,7 @@ def _bound(network: Network, values: Tensors) -> Bound | None:
     J = _matrix(network, shown)
     everything = len(shown) == architecture.depth + 1 and network.readout == "logits"
     generic = virtual_dimension(facts, first_symmetric(facts))
-    if everything and _rank_modulo(J, DEFAULT_PRIME) == generic:
+    if everything and flint_rank(J, DEFAULT_PRIME) == generic:
         return None
     moved = _moved_by_symmetries(network, values, J)
     value = max(0, integer_rank(J) - moved - len(network.constants))
@@ -164,9 +163,4 @@ def _moved_by_symmetries(network: Network, values: Tensors, J: np.ndarray) -> in
         if slot.tensor in values:
             unit = pow(2, -Dyadic.of(values[slot.tensor]).exponent, p)
             S[:, place] = S[:, place] * unit % p
-    return _rank_modulo(S.astype(object) @ J.T, p) if S.size else 0
-
-
-def _rank_modulo(matrix: np.ndarray, p: int) -> int:
-    rows, columns = matrix.shape
-    return flint.nmod_mat(rows, columns, [int(x) % p for x in matrix.ravel()], p).rank()
+    return flint_rank(S.astype(object) @ J.T, p)

@@ -36,7 +36,7 @@ def discover(
     else:
         subject, _, sizes = own_network(function)
     with run.spend(discovering(sizes), "discovering"):
-        from neuromanifold.certificates.discover import discover as find
+        from neuromanifold.certificates.discovery.discover import discover as find
 
         found = find(subject, **ranks.chosen)
     rows = [("dimensions", "group", "moves")]

@@ -1,9 +1,10 @@
 """What a family of symmetries of a network is, and the tangent vectors of its orbits."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import matmul
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -26,17 +27,15 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GeneratorBlock:
-    """Tangent vectors of the orbits of one family at one place.
+    """Tangent vectors of the orbits of one family that move the same parts of tensors.
 
     Attributes:
         family: the family's name.
-        place: where it acts, for a reader: "keys of layer 1, head 0".
         moves: for each part of a tensor that is moved, its part of every tangent vector, shape
             (count, …); all other entries of the tangent vectors are zero.
     """
 
     family: str
-    place: str
     moves: Mapping[Slot, Float[np.ndarray, "count ..."]]
 
     @property
@@ -46,7 +45,13 @@ class GeneratorBlock:
 
 
 class Family(ABC):
-    """A family of symmetries of one network: a group that acts on weights and keep the function."""
+    """A family of symmetries of one network: a group that acts on weights and keep the function.
+
+    Attributes:
+        product: how the arrays of two elements are multiplied; matrices, unless told otherwise.
+    """
+
+    product: Callable[[Any, Any], Any] = staticmethod(matmul)
 
     @property
     @abstractmethod
@@ -80,9 +85,10 @@ class Family(ABC):
     def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
         """A random element whose matrices have condition number at most `condition`."""
 
-    @abstractmethod
     def compose(self, first: Element, second: Element) -> Element:
-        """The element that acts like `second` and then `first`."""
+        """The element that acts like `second` and then `first`: the products, place by place."""
+        pairs = zip(first, second, strict=True)
+        return tuple(np.asarray(self.product(g, h)) for g, h in pairs)
 
     @abstractmethod
     def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:

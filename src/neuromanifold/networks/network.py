@@ -7,12 +7,12 @@ entries, tensor by tensor in the order of `Network.tensors`.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -22,11 +22,14 @@ from jaxtyping import Float, Shaped
 from neuromanifold.algebra.modular.tracing import output_of, whole_jaxpr
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.display import Displayed
-from neuromanifold.errors import ArgumentError, DiagramError
+from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.bounds import Bound
 from neuromanifold.networks.diagram import Diagram, diagram_of
 from neuromanifold.networks.family import Family, GeneratorBlock, Slot, Tensors
-from neuromanifold.networks.space import Space, Tensor
+from neuromanifold.networks.space import Space, Tensor, check_diagram
+
+if TYPE_CHECKING:
+    from neuromanifold.networks.function import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,7 @@ class Network(Displayed):
     initial: Callable[[int], Tensors] | None = None
 
     def __post_init__(self) -> None:
-        _check_diagram(self.tensors, self.name)
+        check_diagram(self.tensors, self.name)
 
     @cached_property
     def spaces(self) -> tuple[Space, ...]:
@@ -177,6 +180,11 @@ class Network(Displayed):
         ]
         return np.concatenate([np.zeros(0), *parts])
 
+    def rows(self, stacks: Tensors) -> Shaped[np.ndarray, "count columns"]:
+        """Stacks of tensors by name, each of the same length, as rows over all columns."""
+        parts = [stacks[tensor.name] for tensor in self.tensors]
+        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
     def values(self, weights: Any) -> dict[str, np.ndarray]:
         """Given weights by name: a user's own form or a dictionary, checked and finite."""
         theirs: Any = getattr(weights, "architecture", self.architecture)
@@ -220,155 +228,6 @@ class Network(Displayed):
         return rows
 
 
-@dataclass(frozen=True)
-class Structure:
-    """The form in which a user holds weights: a pytree, some leaves of which are the weights.
-
-    Attributes:
-        tree: the pytree's structure.
-        leaves: the name of each leaf that is a weight, else None.
-        others: the leaves that are no weights, as they are.
-    """
-
-    tree: Any
-    leaves: tuple[str | None, ...]
-    others: tuple[Any, ...]
-
-    def named(self, weights: Any) -> dict[str, Any]:
-        """The weights by name."""
-        leaves, tree = jax.tree.flatten(weights, is_leaf=_is_none)
-        if tree != self.tree:
-            if isinstance(weights, Mapping) and set(weights) >= {n for n in self.leaves if n}:
-                return dict(weights)
-            raise ArgumentError(f"weights of the form {self.tree} were wanted; got {tree}")
-        return {name: leaf for name, leaf in zip(self.leaves, leaves, strict=True) if name}
-
-    def rebuilt(self, weights: Mapping[str, Any]) -> Any:
-        """The user's pytree of weights by name."""
-        others = iter(self.others)
-        leaves = [weights[name] if name is not None else next(others) for name in self.leaves]
-        return jax.tree.unflatten(self.tree, leaves)
-
-
-Axes = Sequence[Any]
-"""A space or an axis for each index of a tensor."""
-
-
-def function_network(
-    f: Callable[[Any, Any], Any],
-    weights: Any,
-    inputs: Any,
-    *,
-    spaces: Mapping[str, Axes] | None = None,
-    absorbs: Mapping[str, Sequence[str]] | None = None,
-    families: Sequence[Family] = (),
-    name: str | None = None,
-    **fields: Any,
-) -> Network:
-    """The network of a JAX function of weights and one input.
-
-    Args:
-        f: the function.
-        weights: any pytree with the shapes of the weights, modules of Equinox or Flax included; its
-            real arrays are the weights, all else is part of the function.
-        inputs: a pytree with the shapes of one input.
-        spaces: the axes of every weight by its name, `layers.0.query`; without it nothing is known
-            about the weights.
-        absorbs: for a bias, the tensors whose translations it takes up.
-        families: symmetries that are no change of basis.
-        name: what to call the network.
-        **fields: further fields of `Network`.
-    """
-    name = name or getattr(f, "__name__", "function")
-    paths, tree = jax.tree_util.tree_flatten_with_path(weights, is_leaf=_is_none)
-    names = tuple(_leaf_name(path) if _is_weight(leaf) else None for path, leaf in paths)
-    structure = Structure(tree, names, tuple(leaf for _, leaf in paths if not _is_weight(leaf)))
-    shapes = {n: tuple(leaf.shape) for n, (_, leaf) in zip(names, paths, strict=True) if n}
-    for what, leaves in (
-        ("weights", [leaf for _, leaf in paths]),
-        ("inputs", jax.tree.leaves(inputs)),
-    ):
-        if any(getattr(getattr(leaf, "dtype", None), "kind", "") == "c" for leaf in leaves):
-            raise ArgumentError(
-                f"{name} has complex {what}, which are not covered: give real and imaginary parts "
-                "as real arrays"
-            )
-    if not shapes:
-        raise ArgumentError(f"{name} has no weights; give a pytree with at least one real array")
-    tensors = _tensors(name, shapes, spaces, absorbs or {})
-
-    def apply(named: Mapping[str, Any], X: Any) -> Any:
-        return f(structure.rebuilt(named), X)
-
-    return Network(
-        tensors, apply, inputs, tuple(families), name=name, structure=structure, **fields
-    )
-
-
-def _tensors(
-    name: str,
-    shapes: dict[str, tuple[int, ...]],
-    spaces: Mapping[str, Axes] | None,
-    absorbs: Mapping[str, Sequence[str]],
-) -> tuple[Tensor, ...]:
-    """The tensors of these shapes with their declared axes, or with axes of their own."""
-    if spaces is None:
-        return tuple(
-            Tensor(n, tuple(Space(f"{n} axis {k}", size) for k, size in enumerate(shape)))
-            for n, shape in shapes.items()
-        )
-    for wanted in (*spaces, *absorbs):
-        if wanted not in shapes:
-            raise DiagramError(
-                f"{name} has no weight {wanted}; its weights are {', '.join(shapes)}"
-            )
-    tensors = []
-    for n, shape in shapes.items():
-        if n not in spaces:
-            raise DiagramError(
-                f"the weight {n} of shape {shape} has no axes; give it one space an axis"
-            )
-        tensor = Tensor(n, tuple(spaces[n]), tuple(absorbs.get(n, ())))
-        if tensor.shape != shape:
-            raise DiagramError(
-                f"{n} has shape {shape}, and its spaces "
-                f"{', '.join(space.name for space in tensor.spaces)} have sizes {tensor.shape}"
-            )
-        tensors.append(tensor)
-    return tuple(tensors)
-
-
-def _check_diagram(tensors: tuple[Tensor, ...], network: str) -> None:
-    """Raise unless names are unique and every copy of a space is numbered by leading axes."""
-    names: dict[str, Space] = {}
-    seen: set[str] = set()
-    for tensor in tensors:
-        if tensor.name in seen:
-            raise DiagramError(f"two tensors of {network} are called {tensor.name}; rename one")
-        seen.add(tensor.name)
-        for space in (*tensor.spaces, *(base for s in tensor.spaces for base in s.over)):
-            if names.setdefault(space.name, space) is not space:
-                raise DiagramError(f"two spaces of {network} are called {space.name}; rename one")
-    bases = {base for space in names.values() for base in space.over}
-    for tensor in tensors:
-        numbered = [k for k, space in enumerate(tensor.spaces) if space in bases]
-        if numbered != list(range(len(numbered))):
-            raise DiagramError(
-                f"in {tensor.name} the axis of {tensor.spaces[numbered[-1]].name} numbers copies "
-                "of another space, so it comes before all others; move it to the front"
-            )
-        for space in tensor.spaces:
-            missing = [base for base in space.over if base not in tensor.spaces]
-            if missing:
-                raise DiagramError(
-                    f"{tensor.name} has an axis in {space.name}, of which there is one for each of "
-                    f"{missing[0].name}; it needs an axis there too"
-                )
-        for other in tensor.absorbs:
-            if other not in {t.name for t in tensors}:
-                raise DiagramError(f"{tensor.name} absorbs {other}, which {network} does not have")
-
-
 def _checked(network: str, tensor: Tensor, weights: Mapping[str, Any]) -> np.ndarray:
     """One tensor of given weights, once it is seen to fit."""
     if tensor.name not in weights:
@@ -383,23 +242,6 @@ def _checked(network: str, tensor: Tensor, weights: Mapping[str, Any]) -> np.nda
     if not np.isfinite(value).all():
         raise ArgumentError("the weights have entries that are NaN or infinite; mend them")
     return value
-
-
-def _is_none(leaf: Any) -> bool:
-    return leaf is None
-
-
-def _is_weight(leaf: Any) -> bool:
-    """Whether a leaf is a real array, or the shape of one."""
-    return hasattr(leaf, "shape") and jnp.issubdtype(getattr(leaf, "dtype", bool), np.floating)
-
-
-def _leaf_name(path: tuple[Any, ...]) -> str:
-    """`layers.0.query` for the leaf at weights.layers[0].query; `weights` for weights itself."""
-    words = [
-        str(getattr(key, "name", getattr(key, "key", getattr(key, "idx", key)))) for key in path
-    ]
-    return ".".join(words) or "weights"
 
 
 def _float64_shape(leaf: Any) -> jax.ShapeDtypeStruct:

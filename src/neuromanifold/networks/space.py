@@ -170,3 +170,34 @@ class Tensor:
     def spaces(self) -> tuple[Space, ...]:
         """The spaces of its axes."""
         return tuple(axis.space for axis in self.axes)
+
+
+def check_diagram(tensors: tuple[Tensor, ...], network: str) -> None:
+    """Raise unless names are unique and every copy of a space is numbered by leading axes."""
+    names: dict[str, Space] = {}
+    seen: set[str] = set()
+    for tensor in tensors:
+        if tensor.name in seen:
+            raise DiagramError(f"two tensors of {network} are called {tensor.name}; rename one")
+        seen.add(tensor.name)
+        for space in (*tensor.spaces, *(base for s in tensor.spaces for base in s.over)):
+            if names.setdefault(space.name, space) is not space:
+                raise DiagramError(f"two spaces of {network} are called {space.name}; rename one")
+    bases = {base for space in names.values() for base in space.over}
+    for tensor in tensors:
+        numbered = [k for k, space in enumerate(tensor.spaces) if space in bases]
+        if numbered != list(range(len(numbered))):
+            raise DiagramError(
+                f"in {tensor.name} the axis of {tensor.spaces[numbered[-1]].name} numbers copies "
+                "of another space, so it comes before all others; move it to the front"
+            )
+        for space in tensor.spaces:
+            missing = [base for base in space.over if base not in tensor.spaces]
+            if missing:
+                raise DiagramError(
+                    f"{tensor.name} has an axis in {space.name}, of which there is one for each of "
+                    f"{missing[0].name}; it needs an axis there too"
+                )
+        for other in tensor.absorbs:
+            if other not in {t.name for t in tensors}:
+                raise DiagramError(f"{tensor.name} absorbs {other}, which {network} does not have")

@@ -19,7 +19,8 @@ from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.formula.bounds import proved_bounds
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.family import Family
-from neuromanifold.networks.network import Network, function_network
+from neuromanifold.networks.function import function_network
+from neuromanifold.networks.network import Network
 from neuromanifold.networks.readout import check_readout, read_out
 from neuromanifold.networks.space import Axis, Space, Tensor
 from neuromanifold.networks.weights import Weights, random_weights, unflatten

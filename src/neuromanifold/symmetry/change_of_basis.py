@@ -79,10 +79,6 @@ class ChangeOfBasis(Family):
             elements.append(stack)
         return tuple(elements)
 
-    def compose(self, first: Element, second: Element) -> Element:
-        """The matrix products."""
-        return tuple(g @ h for g, h in zip(first, second, strict=True))
-
     def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
         """Every tensor multiplied along its axes in these spaces; points translated."""
         moved = {name: np.asarray(tensor) for name, tensor in weights.items()}
@@ -115,8 +111,7 @@ class ChangeOfBasis(Family):
                         for slot, seen in self._absorbed(at, tensor):
                             before = moves.get(slot, np.zeros_like(seen))
                             moves[slot] = linear.subtract(before, seen)
-                copy = f", {', '.join(map(str, index))}" if index else ""
-                blocks.append(GeneratorBlock(self.name, f"{space.name}{copy}", moves))
+                blocks.append(GeneratorBlock(self.name, moves))
         return blocks
 
     def _turned(self, at: "_Copy", tensor: Tensor) -> dict[Slot, np.ndarray]:

@@ -8,77 +8,31 @@ given ones do is decided for the floats as they are, in rational arithmetic.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-
-import numpy as np
 
 from neuromanifold.algebra.dyadic import Dyadic
-from neuromanifold.algebra.linear import LinearAlgebra
 from neuromanifold.architecture import Architecture
-from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
+from neuromanifold.networks.family import Family
+from neuromanifold.symmetry.translations import Shape, Translations
 
 
 @dataclass(frozen=True)
-class BehindCollapse(Family):
-    """Translations of all queries and keys from layer `first` on, counted from 0.
-
-    An element holds one array for each of these tensors.
-    """
+class BehindCollapse(Translations):
+    """Translations of all queries and keys from layer `first` on, counted from 0."""
 
     architecture: Architecture
     first: int
     name = "scores behind a collapse"
     statement = "softmax-fibers"
-    is_group = True
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The tensors that are free, by name."""
-        layers = range(self.first, self.architecture.depth)
-        return {
-            f"layers.{i}.{name}": self.architecture.shapes[i][name]
-            for i in layers
+    def shifts(self) -> tuple[tuple[str, Shape, Shape], ...]:
+        """All their entries."""
+        return tuple(
+            (f"layers.{i}.{name}", shapes[name], shapes[name])
+            for i, shapes in enumerate(self.architecture.shapes)
             for name in ("query", "key")
-        }
-
-    @property
-    def dimension(self) -> int:
-        """The number of their entries."""
-        return sum(map(prod, self.shapes.values()))
-
-    def moves(self, tensor: str) -> bool:
-        """Queries and keys behind the collapse."""
-        return tensor in self.shapes
-
-    def identity(self) -> Element:
-        """Zeros."""
-        return tuple(map(np.zeros, self.shapes.values()))
-
-    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
-        """Normal entries; translations have no condition number."""
-        del condition
-        return tuple(map(generator.standard_normal, self.shapes.values()))
-
-    def compose(self, first: Element, second: Element) -> Element:
-        """The sums."""
-        return tuple(g + h for g, h in zip(first, second, strict=True))
-
-    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
-        """Q' = Q + δQ, K' = K + δK."""
-        moved = {name: np.asarray(tensor) for name, tensor in weights.items()}
-        for name, change in zip(self.shapes, element, strict=True):
-            moved[name] = moved[name] + change
-        return moved
-
-    def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
-        """The unit vectors."""
-        del weights, linear
-        return [
-            GeneratorBlock(
-                self.name, name, {Slot(name, (0,)): np.eye(prod(shape)).reshape(-1, *shape[1:])}
-            )
-            for name, shape in self.shapes.items()
-        ]
+            if i >= self.first
+        )
 
 
 def behind_collapse(architecture: Architecture, forms: Sequence[Dyadic]) -> tuple[Family, ...]:

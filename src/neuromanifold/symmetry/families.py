@@ -8,7 +8,8 @@ from neuromanifold.algebra.linear import LinearAlgebra
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Family, GeneratorBlock, Tensors
-from neuromanifold.networks.network import Network, function_network
+from neuromanifold.networks.function import function_network
+from neuromanifold.networks.network import Network
 from neuromanifold.networks.space import ledger_lines
 from neuromanifold.symmetry.attention import attention_network
 from neuromanifold.symmetry.change_of_basis import ChangeOfBasis
@@ -68,6 +69,11 @@ def network(
         **declared: `spaces`, `absorbs`, `families`, `name`, `bound` of `function_network`.
     """
     if isinstance(f, Network):
+        if readout not in ("logits", f.readout):
+            raise ArgumentError(
+                f"a readout is for an architecture, and {f.name} is looked at as it is: let the "
+                f"function itself return what {readout} see, such as the differences of outputs"
+            )
         return f
     if isinstance(f, Architecture):
         return attention_network(f, readout)

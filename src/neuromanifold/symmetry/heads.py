@@ -32,6 +32,8 @@ O_h V_h, where v = d' makes O_h square.
 """
 
 from dataclasses import dataclass
+from operator import mul
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -53,6 +55,7 @@ class Scaling(Family):
 
     depth: int
     heads: int
+    product = staticmethod(mul)
     name = "scaling"
     statement = "eq-13"
     is_group = True
@@ -78,10 +81,6 @@ class Scaling(Family):
             for _ in range(self.depth)
         )
 
-    def compose(self, first: Element, second: Element) -> Element:
-        """The products."""
-        return tuple(g * h for g, h in zip(first, second, strict=True))
-
     def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
         """Q' = λ Q, V' = V/λ."""
         moved = dict(weights)
@@ -101,8 +100,13 @@ class Scaling(Family):
                     Slot(query, (h,)): np.asarray(weights[query])[h : h + 1],
                     Slot(value, (h,)): -np.asarray(weights[value])[h : h + 1],
                 }
-                blocks.append(GeneratorBlock(self.name, f"layer {i} head {h}", moves))
+                blocks.append(GeneratorBlock(self.name, moves))
         return blocks
+
+
+def _after(first: Any, second: Any) -> Any:
+    """The order in which head h of the result is head second[first[h]] of before."""
+    return second[first]
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ class HeadPermutation(Family):
 
     depth: int
     heads: int
+    product = staticmethod(_after)
     name = "head permutation"
     statement = "head-mixing"
     is_group = True
@@ -132,10 +137,6 @@ class HeadPermutation(Family):
         """Independent random orders; `condition` has no meaning here."""
         del condition
         return tuple(generator.permutation(self.heads) for _ in range(self.depth))
-
-    def compose(self, first: Element, second: Element) -> Element:
-        """Head h of the result is head second[first[h]] of before."""
-        return tuple(h[g] for g, h in zip(first, second, strict=True))
 
     def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
         """Reorder the leading axis of every tensor of a layer."""
@@ -235,10 +236,6 @@ class HeadMixing(Family):
         g = np.linalg.lstsq(forms.reshape(H, -1).T, new_forms.reshape(H, -1).T)[0].T
         return g + (1 - g.sum(axis=1, keepdims=True)) / H if self.keeps_sum else g
 
-    def compose(self, first: Element, second: Element) -> Element:
-        """The matrix products."""
-        return tuple(g @ h for g, h in zip(first, second, strict=True))
-
     def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
         """Keys stay; queries, and the first factors of the values, take up the change of A and V.
 
@@ -266,8 +263,7 @@ class HeadMixing(Family):
             layer = _layer(weights, i)
             mixings = _admissible(layer, self.keeps_sum, linear)
             if len(mixings):
-                moves = _lift(layer, i, mixings, linear)
-                blocks.append(GeneratorBlock(self.name, f"layer {i}", moves))
+                blocks.append(GeneratorBlock(self.name, _lift(layer, i, mixings, linear)))
         return blocks
 
     def _check_group(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import add
 from typing import Any
 
 import jax
@@ -13,7 +14,8 @@ from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.modular.tracing import output_of
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
-from neuromanifold.networks.network import Network, Structure
+from neuromanifold.networks.function import Structure
+from neuromanifold.networks.network import Network
 
 Action = Callable[[Any, Any], Any]
 """A one-parameter action (s, weights) ↦ weights that is the identity at s = 0."""
@@ -23,6 +25,8 @@ Action = Callable[[Any, Any], Any]
 class OneParameter(Family):
     """One action of the real line for each function; tangent vectors by differentiation at s = 0.
 
+    Elements are added, which is right for actions that commute, as those of the line do.
+
     Attributes:
         actions: the actions, on weights in the user's own form.
         structure: that form.
@@ -30,6 +34,7 @@ class OneParameter(Family):
 
     actions: tuple[Action, ...]
     structure: Structure
+    product = staticmethod(add)
     name = "given"
     is_group = True
 
@@ -54,10 +59,6 @@ class OneParameter(Family):
         """A number for every action."""
         return (generator.uniform(-0.5, 0.5, len(self.actions)) * np.log(condition),)
 
-    def compose(self, first: Element, second: Element) -> Element:
-        """The sums: right for actions that commute, as those of the line do."""
-        return (first[0] + second[0],)
-
     def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
         """One action after another."""
         moved = self.structure.rebuilt(weights)
@@ -71,13 +72,12 @@ class OneParameter(Family):
         return [
             GeneratorBlock(
                 self.name,
-                f"action {k}",
                 {
                     Slot(name): np.broadcast_to(moved, np.shape(weights[name]))[None]
                     for name, moved in self._tangent(action, weights, linear).items()
                 },
             )
-            for k, action in enumerate(self.actions)
+            for action in self.actions
         ]
 
     def moved(self, action: Action, s: Any, weights: Tensors) -> dict[str, Any]:

@@ -8,65 +8,32 @@ scaled together. To speak of "up to a constant" the constant is made a parameter
 """
 
 from dataclasses import dataclass
+from operator import mul
 
 import numpy as np
 
 from neuromanifold.algebra.linear import LinearAlgebra
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
+from neuromanifold.symmetry.translations import Shape, Translations
 
 CONSTANT = "constant"
 """The name of μ."""
 
 
 @dataclass(frozen=True)
-class OutputShift(Family):
-    """V_h → V_h + 1 c_hᵀ in the last layer; an element holds the c of all heads.
-
-    Attributes:
-        written: the tensor that writes the output, of shape `shape`.
-        shape: its shape (head, output, row).
-    """
+class OutputShift(Translations):
+    """V_h → V_h + 1 c_hᵀ in the last layer, where the tensor `written` has the shape `shape`."""
 
     written: str
-    shape: tuple[int, int, int]
+    shape: Shape
     name = "output shift"
     statement = "readouts"
-    is_group = True
 
     @property
-    def dimension(self) -> int:
-        """One number for each head and column."""
-        return self.shape[0] * self.shape[2]
-
-    def moves(self, tensor: str) -> bool:
-        """What writes the output."""
-        return tensor == self.written
-
-    def identity(self) -> Element:
-        """Zero."""
-        return (np.zeros((self.shape[0], 1, self.shape[2])),)
-
-    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
-        """A normal vector for each head."""
-        del condition
-        return (generator.standard_normal((self.shape[0], 1, self.shape[2])),)
-
-    def compose(self, first: Element, second: Element) -> Element:
-        """The sum."""
-        return (first[0] + second[0],)
-
-    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
-        """Every row of a head's map gains the same vector."""
-        return {**weights, self.written: np.asarray(weights[self.written]) + element[0]}
-
-    def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
-        """δV_h = 1 e_cᵀ."""
-        heads, rows, columns = self.shape
-        shift = np.repeat(np.eye(columns)[:, None, :], rows, axis=1)
-        return [
-            GeneratorBlock(self.name, f"head {h}", {Slot(self.written, (h,)): shift})
-            for h in range(heads)
-        ]
+    def shifts(self) -> tuple[tuple[str, Shape, Shape], ...]:
+        """One vector for each head."""
+        heads, _, columns = self.shape
+        return ((self.written, self.shape, (heads, 1, columns)),)
 
 
 @dataclass(frozen=True)
@@ -80,6 +47,7 @@ class OutputScaling(Family):
 
     written: str
     heads: int
+    product = staticmethod(mul)
     name = "output scaling"
     statement = "readouts"
     is_group = True
@@ -101,10 +69,6 @@ class OutputScaling(Family):
         """A positive number."""
         return (np.asarray(condition ** generator.uniform(-0.5, 0.5)),)
 
-    def compose(self, first: Element, second: Element) -> Element:
-        """The product."""
-        return (np.asarray(first[0] * second[0]),)
-
     def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
         """The maps times s, the constant over s."""
         constant = np.asarray(weights.get(CONSTANT, np.ones(())))
@@ -116,4 +80,4 @@ class OutputScaling(Family):
         written = np.asarray(weights[self.written])
         moves = {Slot(self.written, (h,)): written[h : h + 1] for h in range(self.heads)}
         moves[Slot(CONSTANT)] = -np.ones((1,))
-        return [GeneratorBlock(self.name, "last layer", moves)]
+        return [GeneratorBlock(self.name, moves)]

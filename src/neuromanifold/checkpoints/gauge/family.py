@@ -1,7 +1,7 @@
 """`PartFamily`: a part of the gauge group as a family of symmetries of a network."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,11 @@ from neuromanifold.checkpoints.gauge.part import GaugePart, Readout
 from neuromanifold.errors import NotCoveredError
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
 from neuromanifold.networks.network import Network
+
+
+def _unknown(first: Any, second: Any) -> NoReturn:
+    """The coordinates of a part have no group law."""
+    raise NotCoveredError("elements of a part of the gauge group are applied one after another")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +36,7 @@ class PartFamily(Family):
     block: Block
     readout: Readout
     tensors: Network
+    product = staticmethod(_unknown)
     is_group = False
 
     @property
@@ -62,10 +68,6 @@ class PartFamily(Family):
         size = 0.1 * min(1.0, float(np.log(condition)))
         return tuple(size * generator.normal(size=zero.shape) for zero in self.identity())
 
-    def compose(self, first: Element, second: Element) -> Element:
-        """Not known: the coordinates of a part are no group law."""
-        raise NotCoveredError(f"elements of {self.name} are applied one after another")
-
     def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
         """The weights moved by a choice of parameters."""
         named = dict(zip(self.part.shapes(self.block, self.readout), element, strict=True))
@@ -91,4 +93,4 @@ class PartFamily(Family):
             part = np.asarray(moved[slot.tensor])[(slice(None), *slot.index)]
             if np.any(part):
                 moves[Slot(slot.tensor, slot.index)] = part
-        return [GeneratorBlock(self.name, "everywhere", moves)]
+        return [GeneratorBlock(self.name, moves)]

@@ -12,7 +12,8 @@ from jax.interpreters import partial_eval
 from neuromanifold.algebra.modular.tracing import reason
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.frontends.torchax_import import torch_and_environment
-from neuromanifold.networks.network import Network, function_network
+from neuromanifold.networks.function import function_network
+from neuromanifold.networks.network import Network
 
 
 @dataclass(frozen=True, eq=False)

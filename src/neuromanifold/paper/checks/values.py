@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from neuromanifold.algebra.integer_rank import flint_rank
 from neuromanifold.architecture import Architecture
-from neuromanifold.certificates.verify import flint_rank
 from neuromanifold.formula.bounds import proved_bounds
 from neuromanifold.formula.layers import forms_told_apart, spanned_widths
 from neuromanifold.paper.checks.exact_dimensions import certified

@@ -22,8 +22,8 @@ from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.elimination import Indices
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.algebra.rank import null_space, rank
-from neuromanifold.certificates.blocks import Block
-from neuromanifold.certificates.vector_fields import Field, Part, motions
+from neuromanifold.certificates.discovery.blocks import Block
+from neuromanifold.certificates.discovery.vector_fields import Field, Part, motions
 from neuromanifold.networks.network import Network
 
 _HEIGHT = 8

@@ -29,7 +29,6 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import with_branches
 from neuromanifold.certificates.features import freed
 from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, other_inputs, samples
-from neuromanifold.certificates.program import weight_shapes
 from neuromanifold.networks.network import Network
 
 MOST_SAMPLES = 256
@@ -73,7 +72,7 @@ class MovingRows:
         def several(leaf: Any) -> jax.ShapeDtypeStruct:
             return jax.ShapeDtypeStruct((self.rows, *leaf.shape), np.float64)
 
-        self._changes = jax.tree.map(several, weight_shapes(moving))
+        self._changes = jax.tree.map(several, moving.shapes[0])
         self._output = jax.tree.map(several, moving.output)
         self._program = rows_over_prime_field(pushed, self._changes, moving.sample, self.samples)
         self._relations = relations_of(self._program, field) if related else NO_RELATIONS
@@ -101,7 +100,7 @@ class MovingRows:
 
 def _moving(network: Network) -> Network:
     """The network with weights that are part of the input, to which its own are added."""
-    shapes = {n: s for n, s in weight_shapes(network).items() if n not in network.constants}
+    shapes = {n: s for n, s in network.shapes[0].items() if n not in network.constants}
 
     def apply(delta: Mapping[str, Any], X: Any) -> Any:
         at, inputs = X

@@ -3,7 +3,8 @@
 All vector fields of `vector_fields` in the kernel of the Jacobian everywhere (`symmetry_algebra`),
 split into blocks that share no axis of a tensor, each with its name (`blocks`). While something of
 the kernel stays unexplained: with the relations between exponentials; then on the slices that a
-torus of the symmetries leaves (`slices`), with the directions that norms leave out (`gains`).
+torus of the symmetries leaves (`slices`), with the directions that norms leave out, and then the
+shears along these (`gains`).
 """
 
 from collections.abc import Sequence
@@ -12,13 +13,17 @@ from typing import Any
 
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.certificates.blocks import Block, blocks_of
 from neuromanifold.certificates.certificate import Certificate
+from neuromanifold.certificates.discovery.blocks import Block, blocks_of
+from neuromanifold.certificates.discovery.gains import gains_of, shears_of
+from neuromanifold.certificates.discovery.slices import slices, whole
+from neuromanifold.certificates.discovery.symmetry_algebra import (
+    Algebra,
+    Discovered,
+    symmetry_algebra,
+)
+from neuromanifold.certificates.discovery.vector_fields import Part, parts_of
 from neuromanifold.certificates.exact import certificate_field, certify
-from neuromanifold.certificates.gains import gains_of
-from neuromanifold.certificates.slices import slices, whole
-from neuromanifold.certificates.symmetry_algebra import Algebra, Discovered, symmetry_algebra
-from neuromanifold.certificates.vector_fields import Part, parts_of
 from neuromanifold.networks.network import Network
 from neuromanifold.networks.space import Space, Tensor
 from neuromanifold.symmetry.families import network
@@ -93,9 +98,9 @@ def discover(
 
     They move every tensor along its own axes, or by what is constant, or by tensors with one axis
     more; what mixes two tensors stays unexplained.
-    Where gains of norms are made 1 first, and with the directions that centred norms leave out, if
-    the kernel is larger (norm-absorption, layernorm-centring). What is declared about the network
-    is not used, but that copies of a space are numbered.
+    Where gains of norms are made 1 first, and with the directions that centred norms leave out and
+    shears by them, if the kernel is larger (norm-absorption, layernorm-centring, stream-one). What
+    is declared about the network is not used, but that copies of a space are numbered.
 
     Args:
         subject: the network, or an architecture.
@@ -131,12 +136,19 @@ def _on_slices(found: Discovery, parts: tuple[Part, ...], seed: int, related: bo
     for there in slices(net, algebra.fields, algebra.solutions, algebra.field) or [whole(net)]:
         here = there.parts(parts)
         gains = gains_of(there.network, here, algebra.field, seed)
-        more = symmetry_algebra(there.network, here, algebra.field, seed, gains, related=related)
-        blocks = [*_named(more), *there.blocks(parts)]
-        besides = _discovery(net, (first, Discovered(net, more, there)), blocks, seed)
-        found = min(found, besides, key=lambda one: one.unexplained)
-        if not found.unexplained:
-            break
+        for is_last in (False, True):
+            more = symmetry_algebra(
+                there.network, here, algebra.field, seed, gains, related=related
+            )
+            blocks = [*_named(more), *there.blocks(parts)]
+            besides = _discovery(net, (first, Discovered(net, more, there)), blocks, seed)
+            found = min(found, besides, key=lambda one: one.unexplained)
+            if not found.unexplained:
+                return found
+            shears = () if is_last else shears_of(more, here, seed)
+            if not shears:
+                break
+            gains = (*gains, *shears)
     return found
 
 

@@ -8,6 +8,7 @@ are divided out.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 from jaxtyping import Float
@@ -16,9 +17,9 @@ from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.linear import LinearAlgebra, Modular
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.algebra.rank import null_space, rank_profile
-from neuromanifold.certificates.moving import MovingRows
-from neuromanifold.certificates.slices import Slice
-from neuromanifold.certificates.vector_fields import (
+from neuromanifold.certificates.discovery.moving import MovingRows
+from neuromanifold.certificates.discovery.slices import Slice
+from neuromanifold.certificates.discovery.vector_fields import (
     Field,
     Gain,
     Part,
@@ -183,22 +184,17 @@ class Discovered(Family):
         """It may be any."""
         return True
 
-    def identity(self) -> Element:
+    def identity(self) -> NoReturn:
         """Not known."""
         raise NotCoveredError("discovered symmetries are known by their tangent vectors only")
 
-    def random(self, generator: np.random.Generator, condition: float = 10.0) -> Element:
+    def random(self, generator: np.random.Generator, condition: float = 10.0) -> NoReturn:
         """Not known."""
-        return self.identity()
+        self.identity()
 
-    def compose(self, first: Element, second: Element) -> Element:
+    def act(self, element: Element, weights: Tensors) -> NoReturn:
         """Not known."""
-        return self.identity()
-
-    def act(self, element: Element, weights: Tensors) -> dict[str, np.ndarray]:
-        """Not known."""
-        del element, weights
-        raise NotCoveredError("discovered symmetries are known by their tangent vectors only")
+        self.identity()
 
     def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
         """The tangent vectors at residues of the field they were found in."""
@@ -216,4 +212,4 @@ class Discovered(Family):
         else:
             rows = self.slice.transported(self.algebra.tangents, at, field)
         moves = {slot: rows[:, place] for slot, place in self.network.places.items()}
-        return [GeneratorBlock(self.name, "everywhere", moves)]
+        return [GeneratorBlock(self.name, moves)]

@@ -16,14 +16,22 @@ What a centred norm with gain v and shift s puts out lies on the hyperplane ⟨1
 map W that reads it may get u ⊗ g with g = 1/v, at the price of the constant u ⟨g, s⟩
 (layernorm-centring). Divided by ⟨g, s⟩ the price is a constant, and the field is
 
-    δW = u ⊗ g / ⟨g, s⟩        or, without s,        δW = u ⊗ g
+    δW = u ⊗ h,        h = g / ⟨g, s⟩        or, without s,        h = g
 
-with a constant vector u: the only fields here that are not affine in the weights.
+with a constant vector u. A map W that reads such an output in one place and something else in
+another may not. But if what a tensor M writes there is not seen along some vector c otherwise, the
+shears x ↦ x + a c ⟨g, x − s⟩ move that and nothing that the norm puts out, and W takes them back
+(stream-one). Divided by ⟨g, s⟩ they are again affine but for matrices X of rank one on an axis,
+
+    X = c ⊗ h   for M, which is measured by h, and        X = h ⊗ c   for W, which moves along h:
+
+⟨h, s⟩ = 1 is the constant that the bias of M gets besides, and c contracted with W what that of W
+gets. These three are the only fields here that are not affine in the weights.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product, takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, product, takewhile
 from math import prod
 from typing import Literal
 
@@ -34,7 +42,7 @@ from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.networks.network import Network
 from neuromanifold.networks.space import Space
 
-Kind = Literal["axis", "constant", "contraction", "gain"]
+Kind = Literal["axis", "constant", "contraction", "gain", "measured", "along"]
 Rows = Float[np.ndarray, "points rows columns"]
 Weights = Float[np.ndarray, "points columns"]
 
@@ -66,22 +74,22 @@ class Field:
     """One of the unknowns X, C, c or u, a stretch of the vector of unknowns.
 
     Attributes:
-        kind: which of them.
+        kind: which of them; `measured` and `along` for the c of a matrix c ⊗ h or h ⊗ c.
         part: what is moved.
         axis: the axis acted on, contracted, or along which a gain's reciprocals are added.
         source: the tensor that is contracted, or the gain v; None for v = 1.
-        start: its first place among the unknowns.
         size: how many unknowns it has.
         shift: the vector s beside a gain.
+        start: its first place among the unknowns.
     """
 
     kind: Kind
     part: Part
     axis: int
     source: Part | None
-    start: int
     size: int
     shift: Part | None = None
+    start: int = 0
 
     @property
     def unknowns(self) -> slice:
@@ -95,18 +103,26 @@ class Field:
         mine = rows[..., self.part.columns]
         if self.kind == "constant":
             return mine
-        points, count, shape = len(rows), rows.shape[1], self.part.shape
-        if self.kind == "axis":
-            n = shape[self.axis]
-            left = np.moveaxis(mine.reshape(points, count, *shape), self.axis + 2, 2)
-            right = _unfolded(self.part, self.axis, weights)
-            product = field.matmul(left.reshape(points, count * n, -1), right.mT)
-            return product.reshape(points, count, -1)
         if self.kind == "contraction":
             return field.matmul(mine, _unfolded(self._source, self.axis, weights).mT)
-        along = np.moveaxis(mine.reshape(points, count, *shape), self.axis + 2, -1)
-        direction = self._direction(field, weights)[:, None, :, None]
-        return field.matmul(along.reshape(points, count, -1, shape[self.axis]), direction)[..., 0]
+        points, count, n = len(rows), rows.shape[1], self.part.shape[self.axis]
+        front = np.moveaxis(mine.reshape(points, count, *self.part.shape), self.axis + 2, 2)
+        left = front.reshape(points, count, n, -1)
+        if self.kind == "gain":
+            return self._times(field, left.mT, weights)
+        right = _unfolded(self.part, self.axis, weights)
+        product = field.matmul(left.reshape(points, count * n, -1), right.mT)
+        if self.kind == "axis":
+            return product.reshape(points, count, -1)
+        product = product.reshape(points, count, n, n)
+        return self._times(field, product if self.kind == "measured" else product.mT, weights)
+
+    def _times(
+        self, field: PrimeField, matrices: Float[np.ndarray, "points rows m n"], weights: Weights
+    ) -> Float[np.ndarray, "points rows m"]:
+        """Matrices at each point times the vector h."""
+        h = self._direction(field, weights)[:, None, :, None]
+        return field.matmul(np.ascontiguousarray(matrices), h)[..., 0]
 
     def motion(
         self, field: PrimeField, values: Residues, weights: Residues
@@ -115,17 +131,21 @@ class Field:
         count, shape, at = len(values), self.part.shape, weights[None]
         if self.kind == "constant":
             return values
-        if self.kind == "axis":
-            n = shape[self.axis]
-            right = _unfolded(self.part, self.axis, at)[0]
-            moved = field.matmul(values.reshape(count, n, n), right)
-            moved = moved.reshape(count, n, *np.delete(shape, self.axis))
-            return np.moveaxis(moved, 1, self.axis + 1).reshape(count, -1)
         if self.kind == "contraction":
             return field.matmul(values, _unfolded(self._source, self.axis, at)[0])
-        moved = field.multiply(values[..., None], self._direction(field, at)[0])
-        moved = moved.reshape(count, *np.delete(shape, self.axis), shape[self.axis])
-        return np.moveaxis(moved, -1, self.axis + 1).reshape(count, -1)
+        n = shape[self.axis]
+        if self.kind == "axis":
+            matrices = values.reshape(count, n, n)
+        else:
+            outer = field.multiply(values[..., None], self._direction(field, at)[0])
+            matrices = outer if self.kind == "measured" else outer.mT
+        if self.kind == "gain":
+            moved = matrices
+        else:
+            right = _unfolded(self.part, self.axis, at)[0]
+            moved = field.matmul(np.ascontiguousarray(matrices), right)
+        moved = moved.reshape(count, n, *np.delete(shape, self.axis))
+        return np.moveaxis(moved, 1, self.axis + 1).reshape(count, -1)
 
     @property
     def _source(self) -> Part:
@@ -154,19 +174,29 @@ def _unfolded(part: Part, axis: int, weights: Weights) -> Float[np.ndarray, "poi
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """A vector whose reciprocals may be added along an axis of a part.
+    """A vector whose reciprocals may take part in how a part moves along an axis.
 
     Attributes:
-        part: what they are added to.
+        part: what is moved.
         axis: the axis.
         vector: the gain; None for 1.
         shifted: whether a constant has to be taken back.
+        kind: `gain`, where the reciprocals are added, or a shear's `measured` or `along`.
     """
 
     part: Part
     axis: int
     vector: Part | None
     shifted: bool
+    kind: Kind = "gain"
+
+    def fields(self, parts: Sequence[Part] = ()) -> Iterator[Field]:
+        """Its unknowns, without a shift or with each of these parts that can be one."""
+        n = self.part.shape[self.axis]
+        size = prod(self.part.shape) // n if self.kind == "gain" else n
+        shifts = [s for s in parts if s.shape == (n,) and s != self.vector]
+        for shift in shifts if self.shifted else [None]:
+            yield Field(self.kind, self.part, self.axis, self.vector, size, shift)
 
 
 def parts_of(network: Network) -> tuple[Part, ...]:
@@ -197,36 +227,28 @@ def ansatz(
     Args:
         parts: what the weights consist of.
         dead: parts that the function does not see.
-        gains: parts with an axis along which a gain's reciprocals may be added, and that gain.
+        gains: parts with an axis along which a gain's reciprocals may move them, and that gain.
     """
-    fields: list[Field] = []
-
-    def add(
-        kind: Kind, part: Part, axis: int, source: Part | None, size: int, shift: Part | None = None
-    ) -> None:
-        start = fields[-1].unknowns.stop if fields else 0
-        fields.append(Field(kind, part, axis, source, start, size, shift))
-
     alive = [part for part in parts if part not in dead]
-    for gain in gains:
-        n = gain.part.shape[gain.axis]
-        shifts = [s for s in alive if s.shape == (n,) and s != gain.vector]
-        for shift in shifts if gain.shifted else [None]:
-            size = prod(gain.part.shape) // n
-            add("gain", gain.part, gain.axis, gain.vector, size, shift)
+    fields = [f for gain in gains for f in gain.fields(alive)]
     for part in alive:
-        for axis, n in enumerate(part.shape):
-            add("axis", part, axis, None, n * n)
+        fields += [Field("axis", part, axis, None, n * n) for axis, n in enumerate(part.shape)]
     for part, source in product(alive, alive):
-        if len(source.shape) != len(part.shape) + 1:
-            continue
-        for axis in range(len(source.shape)):
+        for axis, n in enumerate(source.shape):
             if source.shape[:axis] + source.shape[axis + 1 :] == part.shape:
-                add("contraction", part, axis, source, source.shape[axis])
-    for part in parts:
-        if not part.is_factor:
-            add("constant", part, 0, None, prod(part.shape))
-    return tuple(fields)
+                fields.append(Field("contraction", part, axis, source, n))
+    return numbered(fields + constants(part for part in parts if not part.is_factor))
+
+
+def constants(parts: Iterable[Part]) -> list[Field]:
+    """The unknowns of constant motions of some parts."""
+    return [Field("constant", part, 0, None, prod(part.shape)) for part in parts]
+
+
+def numbered(fields: Sequence[Field]) -> tuple[Field, ...]:
+    """Fields with their places among the unknowns, one after the other."""
+    starts = accumulate((f.size for f in fields), initial=0)
+    return tuple(replace(f, start=start) for f, start in zip(fields, starts, strict=False))
 
 
 def equations(

@@ -20,11 +20,12 @@ from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float
+from scipy.sparse.csgraph import connected_components
 
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import null_space, rank
-from neuromanifold.certificates.vector_fields import Field
+from neuromanifold.certificates.discovery.vector_fields import Field
 
 Solutions = Float[np.ndarray, "_ unknowns"]
 
@@ -64,7 +65,8 @@ def blocks_of(
         block = _named(fields, members, rows, field)
         own = _own_factors(fields, members, rows, field)
         traced = own is not None and not block.name.startswith("O_")
-        if traced and _contains(scalars, own, field) and counted.add(own[None]):
+        allowed = traced and rank(np.vstack([scalars, own]), field) == len(scalars)
+        if allowed and counted.add(own[None]):
             block = replace(block, dimension=block.dimension + 1)
         elif traced:
             block = replace(block, name=_traceless(block.name))
@@ -106,15 +108,12 @@ def _scalars(
 
 
 def _components(fields: tuple[Field, ...], basis: Solutions) -> list[tuple[int, ...]]:
-    """The fields that occur together in vectors of the echelon form."""
-    groups: list[set[int]] = []
-    for row in basis:
-        here = {k for k, f in enumerate(fields) if np.any(row[f.unknowns])}
-        touching = [group for group in groups if group & here]
-        for group in touching:
-            groups.remove(group)
-        groups.append(here.union(*touching))
-    return [tuple(sorted(group)) for group in groups]
+    """The fields that occur together in vectors of the echelon form, by their last vector."""
+    held = np.array([[np.any(row[f.unknowns]) for f in fields] for row in basis])
+    held = held.reshape(len(basis), len(fields)).astype(int)
+    label = connected_components(held.T @ held)[1]
+    backwards = dict.fromkeys(label[held.argmax(axis=1)][::-1])
+    return [tuple(np.flatnonzero(label == k).tolist()) for k in reversed(backwards)]
 
 
 def _supported(basis: Solutions, fields: tuple[Field, ...], members: tuple[int, ...]) -> Solutions:
@@ -191,18 +190,8 @@ def _traceless(name: str) -> str:
 
 def _coupled(matrices: Float[np.ndarray, "count n n"]) -> list[list[int]]:
     """The coordinates in groups that some matrix mixes."""
-    linked = np.any(matrices != 0, axis=0)
-    linked = linked | linked.T | np.eye(len(linked), dtype=bool)
-    groups: list[list[int]] = []
-    left = set(range(len(linked)))
-    while left:
-        group, new = set(), {min(left)}
-        while new:
-            group |= new
-            new = {j for i in new for j in np.flatnonzero(linked[i]).tolist()} - group
-        groups.append(sorted(group))
-        left -= group
-    return groups
+    label = connected_components(np.any(matrices != 0, axis=0))[1]
+    return [np.flatnonzero(label == k).tolist() for k in dict.fromkeys(label)]
 
 
 def _is_rotary(matrices: Float[np.ndarray, "count 2 2"]) -> bool:
@@ -212,6 +201,8 @@ def _is_rotary(matrices: Float[np.ndarray, "count 2 2"]) -> bool:
 
 
 def _without_axes(fields: list[Field]) -> str:
+    if any(f.kind in ("measured", "along") for f in fields):
+        return "shears that fix what a norm puts out"
     if any(f.kind == "gain" for f in fields):
         return "directions that a norm leaves out"
     if all(f.kind == "constant" for f in fields):
@@ -220,13 +211,18 @@ def _without_axes(fields: list[Field]) -> str:
 
 
 def _move(f: Field) -> str:
-    if f.kind == "axis":
-        return f"{f.part.name} axis {f.axis}"
-    if f.kind == "constant":
-        return f"{f.part.name} constant"
-    if f.kind == "gain":
-        return f"{f.part.name} along 1/{f.source.name if f.source else 1}"
-    return f"{f.part.name} absorbing {f.source.name if f.source else ''}"
+    source = f.source.name if f.source else "1"
+    return (
+        f.part.name
+        + {
+            "axis": f" axis {f.axis}",
+            "constant": " constant",
+            "contraction": f" absorbing {source}",
+            "gain": f" along 1/{source}",
+            "measured": f" axis {f.axis} measured by 1/{source}",
+            "along": f" axis {f.axis} along 1/{source}",
+        }[f.kind]
+    )
 
 
 def _own_factors(
@@ -270,16 +266,6 @@ def _ratio(
         if np.array_equal(field.multiply(np.broadcast_to(c, other.shape).copy(), other), mine):
             return float(c)
     return None
-
-
-def _contains(
-    scalars: Float[np.ndarray, "scalars parts"],
-    vector: Float[np.ndarray, " parts"],
-    field: PrimeField,
-) -> bool:
-    form = EchelonForm(scalars.shape[1], field)
-    form.add(scalars)
-    return form.add(vector[None]) == 0
 
 
 def _rest(
