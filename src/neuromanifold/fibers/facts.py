@@ -11,19 +11,20 @@ only exact zeros are.
 """
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.display import Recorded
+from neuromanifold.fibers.agreement import paired
 from neuromanifold.fibers.invariants import (
     Invariant,
-    exact_virtual,
+    rounded_layers,
     virtual_invariants,
 )
 from neuromanifold.fibers.units import in_units
+from neuromanifold.networks.exact_virtual import exact_layers
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts
 
@@ -134,44 +135,22 @@ def facts_of(weights: Weights) -> WeightFacts:
         facts,
         form_ranks=tuple(form.rank for form in forms),
         skew_forms=tuple(_is_skew(*one) for one in found[:-1]),
-        paired_forms=_paired(found[:-1]),
+        paired_forms=paired([form for form, _ in found[:-1]], GAP),
         linear_rank=linear.rank,
     )
     return WeightFacts(facts, (*spectra, *forms, linear))
 
 
-def _paired(forms: list[tuple[Invariant, Dyadic]]) -> tuple[tuple[int, int], ...]:
-    """The pairs with 2^{k−1} M_k = ± 2^{m−1} M_m (softmax-inner-fibers), unless clearly apart.
-
-    The difference is that of the floats as they are. It is clear where it is `GAP` times what
-    rounding the weights can do to either form, all relative to the larger of the two.
-    """
-    pairs = []
-    for m, (second, exact_second) in enumerate(forms, start=1):
-        for k, (first, exact_first) in enumerate(forms[: m - 1], start=1):
-            N = [exact_first, Dyadic(exact_second.integers, exact_second.exponent + m - k)]
-            noise = GAP * sum(one.noise / one.size if one.size else 0.0 for one in (first, second))
-            largest = max(map(_largest, N))
-            apart = min(_largest(N[0] + Dyadic(s * N[1].integers, N[1].exponent)) for s in (1, -1))
-            if largest and apart <= Fraction(noise) * largest:
-                pairs.append((k, m))
-    return tuple(pairs)
-
-
-def _largest(exact: Dyadic) -> Fraction:
-    """The largest size of an entry."""
-    return Fraction(max(map(abs, exact.integers.flat))) * Fraction(2) ** exact.exponent
-
-
 def _twice(weights: Weights) -> list[tuple[Invariant, Dyadic]]:
     """M_1, …, M_l and L, in floats with their noise and exactly."""
-    exact = [one.value for one in exact_virtual(weights)]
-    return list(zip(virtual_invariants(in_units(weights)), exact, strict=True))
+    exact = [Dyadic(one.array, one.exponent) for one in virtual_invariants(exact_layers(weights))]
+    found = virtual_invariants(rounded_layers(in_units(weights)))
+    return list(zip(found, exact, strict=True))
 
 
 def spectrum(found: Invariant, exact: Dyadic) -> Spectrum:
     """The rank of a matrix by the rule of the module's docstring."""
-    values = np.linalg.svd(found.matrix, compute_uv=False)
+    values = np.linalg.svd(found.array, compute_uv=False)
     noise, rank = found.noise, exact.rank
     above = int(np.sum(values > noise))
     smallest = values[above - 1] if above else 0.0
@@ -185,5 +164,5 @@ def spectrum(found: Invariant, exact: Dyadic) -> Spectrum:
 
 def _is_skew(found: Invariant, exact: Dyadic) -> bool:
     """Whether the symmetric part is zero, exactly or up to rounding with a gap."""
-    symmetric = float(np.linalg.norm(found.matrix + found.matrix.T)) / 2
+    symmetric = float(np.linalg.norm(found.array + found.array.T)) / 2
     return exact.is_skew or (symmetric <= found.noise and found.size >= GAP * found.noise > 0)

@@ -15,14 +15,7 @@ import numpy as np
 from neuromanifold.algebra.balls.arrays import balls, midpoints, precision
 from neuromanifold.algebra.modular import FormalElements, over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
-from neuromanifold.fibers.determined import determined, is_scale_free, together
-from neuromanifold.fibers.evidence import (
-    FACTOR,
-    comparable_invariants,
-    equal_invariants,
-    exact_pair,
-    exactly_equal,
-)
+from neuromanifold.fibers.evidence import exactly_equal, gather
 from neuromanifold.fibers.outputs import common_units, random_inputs
 from neuromanifold.fibers.same import Comparison, Verdict, Witness
 from neuromanifold.networks.attention import attention
@@ -49,10 +42,10 @@ def compare_exactly(first: Weights, second: Weights, *, inputs: int, seed: int) 
     equal = exactly_equal(first, second)
     if equal is not None:
         return _answer("same", equal.text, equal.statement, None, inputs, seed)
-    proved = _determined_difference(first, second)
+    proved = gather(first, second)
     witness = _witness(first, second, inputs, seed)
-    if proved is not None:
-        return _answer("different", *proved, witness, inputs, seed)
+    if proved.differ is not None:
+        return _answer("different", proved.differ, proved.statement, witness, inputs, seed)
     if witness is not None:
         text = "the outputs at the witness lie in disjoint balls"
         return _answer("different", text, None, witness, inputs, seed)
@@ -93,27 +86,6 @@ def _answer(
         seed=seed,
         exact=True,
     )
-
-
-def _determined_difference(first: Weights, second: Weights) -> tuple[str, str | None] | None:
-    """What the function determines and is not equal, in words with the statement."""
-    architecture = first.architecture
-    if not comparable_invariants(architecture, second.architecture):
-        return None
-    pair = exact_pair(first, second)
-    shared = together(*(determined(architecture, [one.facts for one in own]) for own in pair))
-    scale_free = is_scale_free(architecture)
-    for one, other in zip(*pair, strict=True):
-        if one.name not in shared.seen:
-            continue
-        if scale_free and one.value.factor_to(other.value) is None:
-            return f"what differs is the direction of {one.name}", shared.statement
-        if not scale_free and not one.value.equals(other.value):
-            return f"what differs is {one.name}", shared.statement
-    whole = shared.seen >= {one.name for one in pair[0]}
-    if scale_free and whole and not equal_invariants(*pair, shared.unseen, scale_free=True):
-        return f"what differs is {FACTOR}", shared.statement
-    return None
 
 
 def _witness(first: Weights, second: Weights, inputs: int, seed: int) -> Witness | None:
