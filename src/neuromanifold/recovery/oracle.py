@@ -109,7 +109,9 @@ class BlackBox:
                 "the oracle must be deterministic; it answered one input with two different "
                 "outputs: fix its random numbers, or state how large they are with `noise`"
             )
-        apart = float(relative_error(after, before))
+        unit = float(np.max(np.abs(before))) or 1.0
+        size = float(np.linalg.norm(before / unit)) or 1.0
+        apart = float(np.linalg.norm(after / unit - before / unit)) / size
         if apart > 2 * self.noise * (1 + self.noise):
             raise ArgumentError(
                 f"the noise was stated as {self.noise:.1e}; two answers to one input differ by "
@@ -303,12 +305,3 @@ def _as_array(value: object) -> np.ndarray:
         raise ArgumentError(
             f"the oracle must return a matrix; its answer is none: {error}"
         ) from None
-
-
-def relative_error(output: np.ndarray, wanted: np.ndarray) -> float | Fraction:
-    """‖output − wanted‖ / ‖wanted‖; for exact arrays 0 when they are equal and else 1."""
-    if wanted.dtype == object:
-        return Fraction(0) if np.array_equal(output, wanted) else Fraction(1)
-    unit = float(np.max(np.abs(wanted))) or 1.0
-    size = np.linalg.norm(wanted / unit)
-    return float(np.linalg.norm(output / unit - wanted / unit) / (size or 1.0))
