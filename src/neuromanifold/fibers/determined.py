@@ -136,13 +136,13 @@ def is_zero(architecture: Architecture, facts: Sequence[FormFacts]) -> bool:
     """Whether the function (for a residual skip the update) is exactly zero (thm-3.2, thm-3.9).
 
     Lightning without skip is zero when L = 0 or some M_i = 0, a factor of every term; a table when
-    it is; the others when L = 0, or V = 0.
+    it is; the others when L = 0, or V = 0. Without facts nothing is said.
     """
-    if kind_of(architecture) == "table of products":
+    if any(fact.name == "T" for fact in facts):
         return all(fact.zero for fact in facts)
     if architecture.is_homogeneous:
         return any(fact.zero for fact in facts)
-    return bool(facts[-1].zero)
+    return bool(facts and facts[-1].zero)
 
 
 def is_scale_free(architecture: Architecture) -> bool:

@@ -19,6 +19,7 @@ from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.display import Recorded
 from neuromanifold.fibers.agreement import paired
 from neuromanifold.fibers.invariants import (
+    FormFacts,
     Invariant,
     rounded_layers,
     virtual_invariants,
@@ -93,10 +94,12 @@ class WeightFacts:
     Attributes:
         facts: the record that hypotheses are read from.
         spectra: A_1, V_1, A_2, …, then M_1, …, M_l and L; empty for several heads.
+        shown: what is known of M_1, …, M_l and L, as far as the network has them.
     """
 
     facts: Facts
     spectra: tuple[Spectrum, ...]
+    shown: tuple[FormFacts, ...] = ()
 
     @property
     def decided(self) -> bool:
@@ -131,14 +134,19 @@ def facts_of(weights: Weights) -> WeightFacts:
         return WeightFacts(facts, tuple(spectra))
     found = _twice(weights)
     *forms, linear = (spectrum(*one) for one in found)
+    skew = tuple(_is_skew(*one) for one in found[:-1])
+    shown = [
+        FormFacts(one.name, zero=not one.rank, skew=is_skew or not one.rank, rank_two=one.rank >= 2)
+        for one, is_skew in zip((*forms, linear), (*skew, False), strict=True)
+    ]
     facts = replace(
         facts,
         form_ranks=tuple(form.rank for form in forms),
-        skew_forms=tuple(_is_skew(*one) for one in found[:-1]),
+        skew_forms=skew,
         paired_forms=paired([form for form, _ in found[:-1]], GAP),
         linear_rank=linear.rank,
     )
-    return WeightFacts(facts, (*spectra, *forms, linear))
+    return WeightFacts(facts, (*spectra, *forms, linear), tuple(shown))
 
 
 def _twice(weights: Weights) -> list[tuple[Invariant, Dyadic]]:
