@@ -20,12 +20,15 @@ from neuromanifold.fibers.invariants import (
     invariants,
     kind_of,
     rounded_layers,
+    virtual_invariants,
 )
 from neuromanifold.fibers.outputs import common_units, output_difference, outputs, random_inputs
-from neuromanifold.fibers.units import InUnits
+from neuromanifold.fibers.units import InUnits, in_units
 from neuromanifold.networks.exact_virtual import exact_layers
 from neuromanifold.networks.weights import Weights
 
+_PARALLEL = 1e-3
+"""Directions nearer than this are one: this explains an answer and does not give it."""
 _INPUTS = 8
 """Inputs at which outputs are compared where a network has no invariants."""
 
@@ -208,25 +211,13 @@ def _table_reason(first: Weights, second: Weights) -> Reason:
     architecture = first.architecture
     if not (architecture.has_one_head and second.architecture.has_one_head):
         return Reason("head-mixing", "the heads mix: their sums of products agree")
-    pairs = []
-    for weights in (first, second):
-        layer = weights.layers[0]
-        A = np.asarray(layer.attention_matrices()[0], dtype=np.float64)
-        V = np.asarray(layer.value_maps()[0], dtype=np.float64)
-        pairs.append((A, V))
-    (A, V), (A_new, V_new) = pairs
-    if _parallel(A, A_new) and _parallel(V, V_new):
+    pairs = [virtual_invariants(rounded_layers(in_units(w))) for w in (first, second)]
+    directions = agreements(*pairs, scale_free=True)[:2]
+    if all(one.distance < _PARALLEL for one in directions):
         return Reason("eq-13", "the virtual weights (M, L) agree up to rescaling")
     if architecture.tokens == 1:
         return Reason("one-token", "the symmetric parts of the forms agree up to rescaling")
     return Reason("thm-3.2", "A and V have rank one, and their factors k and v are swapped")
-
-
-def _parallel(B: np.ndarray, C: np.ndarray) -> bool:
-    """Whether two matrices have one direction: this explains an answer and does not give it."""
-    B, C = (M / (np.abs(M).max() or 1.0) for M in (B, C))
-    B, C = (M / (np.linalg.norm(M) or 1.0) for M in (B, C))
-    return bool(min(np.linalg.norm(B - C), np.linalg.norm(B + C)) < 1e-3)
 
 
 def deviation(first: Weights, second: Weights) -> Agreement:

@@ -164,10 +164,9 @@ def spectrum(found: Invariant, exact: Dyadic) -> Spectrum:
     smallest = values[above - 1] if above else 0.0
     below = values[above] if above < len(values) else 0.0
     clear = bool(above and smallest >= GAP * max(noise, below))
-    if clear and above < rank:
-        return Spectrum(found.name, above, rank, tuple(map(float, values)), noise, decided=True)
-    decided = rank == 0 or (clear and above == rank)
-    return Spectrum(found.name, rank, rank, tuple(map(float, values)), noise, decided)
+    believed = min(above, rank) if clear else rank
+    decided = rank == 0 or (clear and above <= rank)
+    return Spectrum(found.name, believed, rank, tuple(map(float, values)), noise, decided)
 
 
 def _is_skew(found: Invariant, exact: Dyadic) -> bool:

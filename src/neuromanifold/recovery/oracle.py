@@ -201,11 +201,7 @@ def oracle_of(
 def precise_network_oracle(weights: Weights) -> PreciseOracle:
     """The black box of a softmax network in ball arithmetic, to any number of digits (eq-15)."""
     architecture = weights.architecture
-    if not (architecture.averages_tokens and architecture.is_single):
-        raise NotCoveredError(
-            "precise black boxes are made of softmax networks with one head, no skip, no mask and "
-            f"unfactored values; got {architecture.name}"
-        )
+    _check_single(architecture, "precise", "softmax")
     layers = [
         {
             "query": _dyadic(layer.key[0]).T @ _dyadic(layer.query[0]),
@@ -220,6 +216,14 @@ def precise_network_oracle(weights: Weights) -> PreciseOracle:
             return evaluate(maps, as_balls(X), architecture)
 
     return PreciseOracle(values)
+
+
+def _check_single(architecture: Architecture, kind: str, attention: str) -> None:
+    if architecture.attention != attention or not architecture.is_single:
+        raise NotCoveredError(
+            f"{kind} black boxes are made of {attention} networks with one head, no skip, no mask "
+            f"and unfactored values; got {architecture.name}"
+        )
 
 
 def as_balls(array: np.ndarray) -> np.ndarray:
@@ -248,11 +252,7 @@ def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOra
 
     Entries may be integers, `Fraction`s or floats; a float stands for its exact dyadic value.
     """
-    if not (weights.architecture.is_linear_in_scores and weights.architecture.is_single):
-        raise NotCoveredError(
-            "exact black boxes are made of lightning networks with one head, no skip, no mask and "
-            f"unfactored values; got {weights.architecture.name}"
-        )
+    _check_single(weights.architecture, "exact", "lightning")
     field = ExactField(prime)
     layers = [
         tuple(field.read(_dyadic(tensor[0])) for tensor in (layer.query, layer.key, layer.value))
