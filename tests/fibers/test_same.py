@@ -190,6 +190,12 @@ def test_behind_a_rank_one_layer_skew_parts_do_not_count():
     turned = with_tensors(weights, 1, key=np.eye(3)[None], query=(A + skew)[None])
     answer = same_function(plain, turned)
     assert (answer.verdict, answer.statement) == ("same", "all-widths")
+    whole = [with_tensors(weights, 1, key=np.eye(3)[None], query=B[None]) for B in (skew, 2 * skew)]
+    whole = [with_tensors(w, 1, query=w.layers[1].query + np.rint(4 * A)) for w in whole]
+    answer = same_function(*whole, exact=True)
+    assert (answer.verdict, answer.statement) == ("same", "all-widths")
+    other = with_tensors(whole[1], 1, query=whole[1].layers[1].query + np.eye(3))
+    assert same_function(whole[0], other, exact=True).verdict == "different"
     full = Architecture(widths=(3, 3, 3), ranks=(3, 3), tokens=3)
     first = random_weights(full, 0).layers[0]
     pair = [Weights((first, w.layers[1]), full) for w in (plain, turned)]
