@@ -7,6 +7,7 @@ from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, WeightsError
 from neuromanifold.fibers.describe import swapped
+from neuromanifold.fibers.fingerprint import fingerprint
 from neuromanifold.fibers.same import same_function
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
@@ -189,6 +190,12 @@ def test_behind_a_rank_one_layer_skew_parts_do_not_count():
     turned = with_tensors(weights, 1, key=np.eye(3)[None], query=(A + skew)[None])
     answer = same_function(plain, turned)
     assert (answer.verdict, answer.statement) == ("same", "all-widths")
+    whole = [with_tensors(weights, 1, key=np.eye(3)[None], query=B[None]) for B in (skew, 2 * skew)]
+    whole = [with_tensors(w, 1, query=w.layers[1].query + np.rint(4 * A)) for w in whole]
+    answer = same_function(*whole, exact=True)
+    assert (answer.verdict, answer.statement) == ("same", "all-widths")
+    other = with_tensors(whole[1], 1, query=whole[1].layers[1].query + np.eye(3))
+    assert same_function(whole[0], other, exact=True).verdict == "different"
     full = Architecture(widths=(3, 3, 3), ranks=(3, 3), tokens=3)
     first = random_weights(full, 0).layers[0]
     pair = [Weights((first, w.layers[1]), full) for w in (plain, turned)]
@@ -307,3 +314,38 @@ def test_exact_rescalings_of_deep_networks_are_the_same_and_others_are_not(facto
         found = same_function(W, Weights.from_tensors(net, other), exact=True)
         assert found.verdict == "different"
         assert "the size" in found.reason
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["floats", "exact"])
+def test_a_zero_form_hides_nothing_behind_an_inner_skip(exact):
+    """V(X + XP) is V X where the form is zero: what follows is seen."""
+    architecture = Architecture((3, 2, 3), (2, 2), 3, skip="inner")
+    weights = with_tensors(random_weights(architecture, 0), 0, key=np.zeros((1, 2, 3)))
+    behind = with_tensors(weights, 1, query=random_weights(architecture, 1).layers[1].query)
+    answer = same_function(weights, behind, exact=exact)
+    assert answer.verdict == "different"
+    assert answer.witness is not None
+
+
+@pytest.mark.statement("softmax-inner-fibers")
+@pytest.mark.parametrize("exact", [False, True], ids=["floats", "exact"])
+def test_two_tokens_with_an_inner_skip_show_all_forms_that_are_apart(exact):
+    """Just outside: (N, −N/2) and (0, N/2) have one function if N is skew, though M_1 differs."""
+    architecture = Architecture((2, 2, 2), (2, 2), 2, "softmax", skip="inner")
+    one, N = np.eye(2)[None], np.array([[[0.0, 1.0], [-1.0, 0.0]]])
+    maps = {"key": one, "value": one}
+
+    def network(*forms):
+        return Weights.from_tensors(architecture, [maps | {"query": M} for M in forms])
+
+    inside = network(N, N + one)
+    for other in (network(N, N + 2 * one), network(2 * N, N + one)):
+        answer = same_function(inside, other, exact=exact)
+        assert (answer.verdict, answer.statement) == ("different", "softmax-inner-fibers")
+        assert same_function(other, inside, exact=exact).statement == answer.statement
+    paired = same_function(network(N, N / 2), network(N / 4, N / 8), exact=exact)
+    assert (paired.verdict, paired.statement) == ("different", None)
+    outside = same_function(network(N, -N / 2), network(0 * N, N / 2), exact=exact)
+    assert outside.verdict != "different"
+    assert fingerprint(inside).hash != fingerprint(network(N, N + 2 * one)).hash
+    assert fingerprint(network(N, -N / 2)).hash is None

@@ -21,6 +21,7 @@ these are the two points of thm-3.2. It may also be a sum of two squares, the pr
 conjugate complex forms: then the nearest real product is returned, and said to be none.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,23 @@ class ProductFactors:
     pairs: tuple[Maps, ...]
     amplification: float
     definite: bool = False
+
+
+def product_terms(value: Callable[[np.ndarray, np.ndarray], np.ndarray], d: int) -> Table:
+    """The table from the values (V x)(Aᵀ x)ᵀ y + f(y), at x = 0, e_j and e_j + e_k, y = e_m."""
+    units = np.eye(d)
+    columns = []
+    for y in units:
+        alone = value(np.zeros(d), y)
+        squares = [value(x, y) - alone for x in units]
+        column = np.empty((d, d, len(alone)))
+        for j in range(d):
+            column[j, j] = 2 * squares[j]
+            for k in range(j):
+                both = value(units[j] + units[k], y) - alone
+                column[j, k] = column[k, j] = both - squares[j] - squares[k]
+        columns.append(column)
+    return np.stack(columns, axis=-1)
 
 
 def factor_products(

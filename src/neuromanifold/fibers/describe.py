@@ -15,9 +15,8 @@ from neuromanifold.algebra.low_rank import balanced_factors
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import HypothesisError
-from neuromanifold.fibers.determined import Determined, determined
+from neuromanifold.fibers.determined import Determined, determined, is_zero
 from neuromanifold.fibers.facts import Spectrum, WeightFacts, facts_of
-from neuromanifold.fibers.invariants import FormFacts
 from neuromanifold.fibers.size import FiberDimension, fiber_dimension, zero_layer_dimension
 from neuromanifold.fibers.units import in_units
 from neuromanifold.networks.weights import Weights, scale_output
@@ -84,7 +83,7 @@ def describe_fiber(weights: Weights) -> FiberDescription:
     statement = _statement(architecture)
     missing = () if seen is not None else unmet(get(statement), found.facts)
     other: Weights | None = None
-    if is_zero(architecture, found):
+    if is_zero(architecture, found.shown):
         case, points = _zero_case(architecture), None
         missing = unmet(get(statement), found.facts)
     elif seen is not None:
@@ -107,33 +106,12 @@ def describe_fiber(weights: Weights) -> FiberDescription:
     )
 
 
-def is_zero(architecture: Architecture, found: WeightFacts) -> bool:
-    """Whether the function is exactly zero.
-
-    Lightning without skip is zero when L = 0 or some M_i = 0 (a factor of every term); softmax when
-    L = 0; with the inner skip L = 0 is needed too, and with a residual skip it is never zero.
-    """
-    facts = found.facts
-    if facts.linear_rank is None:
-        return False
-    forms = facts.form_ranks or ()
-    return facts.linear_rank == 0 or (architecture.is_homogeneous and 0 in forms)
-
-
 def _softmax_fibers(architecture: Architecture, found: WeightFacts) -> Determined | None:
     """What a deep softmax network shows, where its fibers are known: one head, nothing else."""
-    facts = found.facts
     known = architecture.averages_tokens and architecture.is_plain and architecture.has_one_head
     if not known or architecture.depth == 1 or architecture.tokens == 1:
         return None
-    forms = [
-        FormFacts(f"M_{i}", zero=rank == 0, skew=skew or rank == 0, rank_two=rank >= 2)
-        for i, (rank, skew) in enumerate(
-            zip(facts.form_ranks or (), facts.skew_forms or (), strict=True), start=1
-        )
-    ]
-    linear = FormFacts("L", zero=facts.linear_rank == 0, skew=False, rank_two=None)
-    return determined(architecture, [*forms, linear])
+    return determined(architecture, found.shown)
 
 
 def _softmax_case(seen: Determined) -> tuple[str, int | None]:
@@ -150,7 +128,7 @@ def _dimension(weights: Weights, found: WeightFacts, seen: Determined | None) ->
     """The dimension with what the theorems add to the ranks."""
     architecture, settled = weights.architecture, None
     one_layer = architecture.depth == 1 and architecture.has_one_head and architecture.tokens >= 2
-    is_null = is_zero(architecture, found)
+    is_null = is_zero(architecture, found.shown)
     if one_layer and architecture.is_linear_in_scores and architecture.is_plain and is_null:
         settled = zero_layer_dimension(weights, found.spectra[0].rank, found.spectra[1].rank)
     if seen is None or is_null:

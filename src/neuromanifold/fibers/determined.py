@@ -4,17 +4,27 @@ One softmax head without skip and mask (softmax-fibers). A form M is *collapsing
 there are two tokens and M is skew-symmetric: its layer makes all tokens equal, and later layers
 leave them as they are. If L ≠ 0, two networks have the same function if and only if L and the forms
 up to and including the first collapsing one agree; the forms behind it are not seen. With the
-causal mask or the inner skip and at least three tokens all forms are seen.
+causal mask or the inner skip and at least three tokens all forms are seen; with two tokens, if no
+form but the last is skew under the mask, and if with the inner skip no 2^{k-1} M_k is zero or plus
+or minus another one (softmax-causal-fibers, softmax-inner-fibers).
 
 One lightning head: thm-3.7 with its hypotheses, up to rescaling. One lightning layer: the table,
 always (prop-a.5).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.fibers.invariants import FormFacts, kind_of
+from neuromanifold.fibers.agreement import UNDECIDED_FACTOR, paired
+from neuromanifold.fibers.invariants import (
+    FormFacts,
+    Invariant,
+    invariants,
+    kind_of,
+)
+from neuromanifold.networks.exact_virtual import exact_layers
+from neuromanifold.networks.weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,26 @@ class Determined:
     statement: str | None
 
 
+def weight_facts(weights: Weights, found: Sequence[Invariant]) -> list[FormFacts]:
+    """Facts that noise leaves no doubt about, and zeros and skew forms that are exact."""
+    together = {m for _, m in paired(found[:-1], UNDECIDED_FACTOR)}
+    facts = [
+        replace(one.facts, apart=number not in together)
+        for number, one in enumerate(found, start=1)
+    ]
+    if any(fact.zero is None or fact.skew is None for fact in facts):
+        exact = [one.facts for one in invariants(exact_layers(weights), weights.architecture)]
+        facts = [
+            replace(
+                fact,
+                zero=True if one.zero else fact.zero,
+                skew=True if fact.skew is None and one.skew else fact.skew,
+            )
+            for fact, one in zip(facts, exact, strict=True)
+        ]
+    return facts
+
+
 def determined(architecture: Architecture, facts: Sequence[FormFacts]) -> Determined:
     """What the function determines at weights with these facts, by the theorems above."""
     names = frozenset(fact.name for fact in facts)
@@ -40,7 +70,7 @@ def determined(architecture: Architecture, facts: Sequence[FormFacts]) -> Determ
         return Determined(names, frozenset(), "prop-a.5")
     if architecture.averages_tokens:
         return _softmax(architecture, forms, linear)
-    if linear.zero or any(form.zero for form in forms):
+    if is_zero(architecture, facts):
         return Determined(frozenset(), names, "thm-3.2")
     applies = (
         architecture.is_plain
@@ -67,9 +97,10 @@ def _softmax(architecture: Architecture, forms: list[FormFacts], linear: FormFac
     if architecture.is_plain:
         return _until_collapse(architecture, forms, only_linear)
     alone = architecture.adds_nothing or architecture.attends_to_all
-    every = architecture.tokens >= 3 or (
-        architecture.adds_nothing and all(form.skew is False for form in forms[:-1])
-    )
+    every = all(form.zero is False and form.apart for form in forms)
+    if architecture.adds_nothing:
+        every = all(form.skew is False for form in forms[:-1])
+    every = every or architecture.tokens >= 3
     seen = all_forms | only_linear if alone and every else only_linear
     kind = "softmax-inner-fibers" if architecture.adds_values else "softmax-causal-fibers"
     return Determined(seen, frozenset(), kind)
@@ -105,13 +136,13 @@ def is_zero(architecture: Architecture, facts: Sequence[FormFacts]) -> bool:
     """Whether the function (for a residual skip the update) is exactly zero (thm-3.2, thm-3.9).
 
     Lightning without skip is zero when L = 0 or some M_i = 0, a factor of every term; a table when
-    it is; the others when L = 0, or V = 0.
+    it is; the others when L = 0, or V = 0. Without facts nothing is said.
     """
-    if kind_of(architecture) == "table of products":
+    if any(fact.name == "T" for fact in facts):
         return all(fact.zero for fact in facts)
     if architecture.is_homogeneous:
         return any(fact.zero for fact in facts)
-    return bool(facts[-1].zero)
+    return bool(facts and facts[-1].zero)
 
 
 def is_scale_free(architecture: Architecture) -> bool:

@@ -2,33 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
-import flint
 import numpy as np
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, Agreement, agreements
+from neuromanifold.fibers.agreement import FACTOR, LARGEST_TOLERANCE, Agreement, agreements
 from neuromanifold.fibers.determined import (
     Determined,
     determined,
     is_scale_free,
     is_zero,
     together,
-)
-from neuromanifold.fibers.invariants import (
-    ExactInvariant,
-    Invariant,
-    exact_invariants,
-    invariants,
-    kind_of,
     weight_facts,
 )
+from neuromanifold.fibers.invariants import (
+    Invariant,
+    invariants,
+    kind_of,
+    rounded_layers,
+    virtual_invariants,
+)
 from neuromanifold.fibers.outputs import common_units, output_difference, outputs, random_inputs
-from neuromanifold.fibers.units import InUnits
+from neuromanifold.fibers.units import InUnits, in_units
+from neuromanifold.networks.exact_virtual import exact_layers
 from neuromanifold.networks.weights import Weights
 
-FACTOR = "the size"
+_PARALLEL = 1e-3
+"""Directions nearer than this are one: this explains an answer and does not give it."""
 _INPUTS = 8
 """Inputs at which outputs are compared where a network has no invariants."""
 
@@ -71,19 +71,25 @@ class Evidence:
     )
 
 
-def comparable_invariants(first: Architecture, second: Architecture) -> bool:
-    """Whether both networks have invariants, and those of one kind."""
-    kind = kind_of(first)
-    alike = first.adds_alike(second) and (kind, first.depth) == (kind_of(second), second.depth)
-    return kind is not None and alike
+def gather(
+    first: Weights, second: Weights, units: tuple[InUnits, InUnits] | None = None
+) -> Evidence:
+    """The evidence of the invariants of two weights, given in units too.
 
-
-def gather(first: Weights, second: Weights, units: tuple[InUnits, InUnits]) -> Evidence:
-    """The evidence of the invariants of two weights, each given in units too."""
-    architecture = first.architecture
-    if not comparable_invariants(architecture, second.architecture):
+    Without units the floats are taken as they are: what agrees is equal then.
+    """
+    architecture, other = first.architecture, second.architecture
+    if units is None and architecture == other:
+        pairs = zip(first.named_tensors(), second.named_tensors(), strict=True)
+        if all(np.array_equal(T, T_new) for (_, T), (_, T_new) in pairs):
+            return Evidence(equal=Reason("eq-6", "the weights are equal"))
+    kind = kind_of(architecture)
+    alike = (kind, architecture.depth) == (kind_of(other), other.depth)
+    if kind is None or not alike or not architecture.adds_alike(other):
         return Evidence()
-    found = [invariants(scaled) for scaled in units]
+    layers = map(exact_layers, (first, second)) if units is None else map(rounded_layers, units)
+    temperatures = (other.temperature, architecture.temperature)
+    found = [invariants(own, architecture, t) for own, t in zip(layers, temperatures, strict=True)]
     facts = [weight_facts(w, own) for w, own in zip((first, second), found, strict=True)]
     shared = together(*(determined(architecture, own) for own in facts))
     if all(is_zero(architecture, own) for own in facts):
@@ -92,7 +98,7 @@ def gather(first: Weights, second: Weights, units: tuple[InUnits, InUnits]) -> E
     compared = tuple(one for one in every if one.name not in shared.unseen)
     equal = None
     if all(one.agree for one in compared):
-        equal = equal_reason(first, second, shared)
+        equal = _equal_reason(first, second, shared)
     else:
         equal = _symmetric_parts(first, second, found)
     worst = max(compared, key=lambda one: one.ratio)
@@ -107,80 +113,7 @@ def gather(first: Weights, second: Weights, units: tuple[InUnits, InUnits]) -> E
     )
 
 
-def exactly_equal(first: Weights, second: Weights) -> Reason | None:
-    """The reason when the floats as they are have equal invariants; None when they have not."""
-    if first.architecture == second.architecture and all(
-        np.array_equal(T, T_new)
-        for (_, T), (_, T_new) in zip(first.named_tensors(), second.named_tensors(), strict=True)
-    ):
-        return Reason("eq-6", "the weights are equal")
-    architecture = first.architecture
-    if not comparable_invariants(architecture, second.architecture):
-        return None
-    pair = exact_pair(first, second)
-    facts = [[one.facts for one in own] for own in pair]
-    if all(is_zero(architecture, own) for own in facts):
-        return _zero_reason(architecture)
-    shared = together(*(determined(architecture, own) for own in facts))
-    if equal_invariants(*pair, shared.unseen, scale_free=is_scale_free(architecture)):
-        return equal_reason(first, second, shared)
-    return None
-
-
-def exact_pair(
-    first: Weights, second: Weights
-) -> tuple[tuple[ExactInvariant, ...], tuple[ExactInvariant, ...]]:
-    """The exact invariants of both, forms times the temperature of the other."""
-    one, other = (Fraction(w.architecture.temperature) for w in (first, second))
-    return exact_invariants(first, other), exact_invariants(second, one)
-
-
-def equal_invariants(
-    first: Sequence[ExactInvariant],
-    second: Sequence[ExactInvariant],
-    unseen: frozenset[str],
-    *,
-    scale_free: bool,
-) -> bool:
-    """Whether all invariants that count are equal, up to rescaling with `scale_free` (eq-13)."""
-    pairs = [
-        (one.value, other.value)
-        for one, other in zip(first, second, strict=True)
-        if one.name not in unseen
-    ]
-    if not scale_free:
-        return all(one.equals(other) for one, other in pairs)
-    factors = [one.factor_to(other) for one, other in pairs]
-    found = [factor for factor in factors if factor is not None]
-    if len(found) < len(factors):
-        return False
-    return _rescale_each_other(found)
-
-
-def _rescale_each_other(factors: Sequence[Fraction]) -> bool:
-    """Whether ρ ∏ λ_i^{3^{l-i}} = 1, without writing the product down (eq-13).
-
-    It is ρ P_l with P_i = λ_i P_{i-1}³ and P_1 = λ_1: so P_l = 1/ρ, and from P_i follows P_{i-1},
-    the only real cube root of P_i/λ_i, if that is rational.
-    """
-    *rescalings, rho = factors
-    product = 1 / rho
-    for factor in reversed(rescalings[1:]):
-        root = _cube_root(product / factor)
-        if root is None:
-            return False
-        product = root
-    return product == rescalings[0]
-
-
-def _cube_root(value: Fraction) -> Fraction | None:
-    """The rational cube root, if there is one."""
-    parts = [int(flint.fmpz(abs(n)).root(3)) for n in (value.numerator, value.denominator)]
-    root = Fraction(*parts) * (1 if value > 0 else -1)
-    return root if root**3 == value else None
-
-
-def equal_reason(first: Weights, second: Weights, shared: Determined) -> Reason:
+def _equal_reason(first: Weights, second: Weights, shared: Determined) -> Reason:
     """Why functions with equal invariants are equal, in the words of the statement."""
     architecture = first.architecture
     if kind_of(architecture) == "table of products":
@@ -216,12 +149,9 @@ def _difference(
 
 
 def _described(architecture: Architecture, one: Agreement) -> str:
-    kind = "direction of " if is_scale_free(architecture) and one.name != FACTOR else ""
-    return (
-        f"what differs is the {kind}{one.name}, by {one.distance:.2g} relative to its size".replace(
-            "the the", "the"
-        )
-    )
+    kind = "the direction of " if is_scale_free(architecture) and one.name != FACTOR else ""
+    amount = f", by {one.distance:.2g} relative to its size" if one.tolerance else ""
+    return f"what differs is {kind}{one.name}{amount}"
 
 
 def _doubt(compared: Sequence[Agreement]) -> str:
@@ -250,8 +180,11 @@ def _symmetric_parts(
         return None
     start = 0
     if architecture.tokens > 1:
-        ranks = [[one.value.rank for one in own[:-1]] for own in exact_pair(first, second)]
-        thin = [i for i, pair in enumerate(zip(*ranks, strict=True), start=1) if max(pair) <= 1]
+        wide = [
+            [form.facts.rank_two for form in invariants(exact_layers(w), architecture)[:-1]]
+            for w in (first, second)
+        ]
+        thin = [i for i, pair in enumerate(zip(*wide, strict=True), start=1) if not any(pair)]
         if not thin:
             return None
         start = thin[0]
@@ -269,7 +202,8 @@ def _symmetric_parts(
 
 
 def _symmetric(one: Invariant) -> Invariant:
-    return replace(one, matrix=(one.matrix + one.matrix.T) / 2)
+    twice = one.array + one.array.T
+    return replace(one, array=twice, noise=2 * one.noise, exponent=one.exponent - 1)
 
 
 def _table_reason(first: Weights, second: Weights) -> Reason:
@@ -277,25 +211,13 @@ def _table_reason(first: Weights, second: Weights) -> Reason:
     architecture = first.architecture
     if not (architecture.has_one_head and second.architecture.has_one_head):
         return Reason("head-mixing", "the heads mix: their sums of products agree")
-    pairs = []
-    for weights in (first, second):
-        layer = weights.layers[0]
-        A = np.asarray(layer.attention_matrices()[0], dtype=np.float64)
-        V = np.asarray(layer.value_maps()[0], dtype=np.float64)
-        pairs.append((A, V))
-    (A, V), (A_new, V_new) = pairs
-    if _parallel(A, A_new) and _parallel(V, V_new):
+    pairs = [virtual_invariants(rounded_layers(in_units(w))) for w in (first, second)]
+    directions = agreements(*pairs, scale_free=True)[:2]
+    if all(one.distance < _PARALLEL for one in directions):
         return Reason("eq-13", "the virtual weights (M, L) agree up to rescaling")
     if architecture.tokens == 1:
         return Reason("one-token", "the symmetric parts of the forms agree up to rescaling")
     return Reason("thm-3.2", "A and V have rank one, and their factors k and v are swapped")
-
-
-def _parallel(B: np.ndarray, C: np.ndarray) -> bool:
-    """Whether two matrices have one direction: this explains an answer and does not give it."""
-    B, C = (M / (np.abs(M).max() or 1.0) for M in (B, C))
-    B, C = (M / (np.linalg.norm(M) or 1.0) for M in (B, C))
-    return bool(min(np.linalg.norm(B - C), np.linalg.norm(B + C)) < 1e-3)
 
 
 def deviation(first: Weights, second: Weights) -> Agreement:

@@ -11,19 +11,21 @@ only exact zeros are.
 """
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float
 
 from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.display import Recorded
+from neuromanifold.fibers.agreement import paired
 from neuromanifold.fibers.invariants import (
+    FormFacts,
     Invariant,
-    exact_virtual,
+    rounded_layers,
     virtual_invariants,
 )
 from neuromanifold.fibers.units import in_units
+from neuromanifold.networks.exact_virtual import exact_layers
 from neuromanifold.networks.weights import Weights
 from neuromanifold.statements import Facts
 
@@ -92,10 +94,12 @@ class WeightFacts:
     Attributes:
         facts: the record that hypotheses are read from.
         spectra: A_1, V_1, A_2, …, then M_1, …, M_l and L; empty for several heads.
+        shown: what is known of M_1, …, M_l and L, as far as the network has them.
     """
 
     facts: Facts
     spectra: tuple[Spectrum, ...]
+    shown: tuple[FormFacts, ...] = ()
 
     @property
     def decided(self) -> bool:
@@ -130,60 +134,42 @@ def facts_of(weights: Weights) -> WeightFacts:
         return WeightFacts(facts, tuple(spectra))
     found = _twice(weights)
     *forms, linear = (spectrum(*one) for one in found)
+    skew = tuple(_is_skew(*one) for one in found[:-1])
+    shown = [
+        FormFacts(one.name, zero=not one.rank, skew=is_skew or not one.rank, rank_two=one.rank >= 2)
+        for one, is_skew in zip((*forms, linear), (*skew, False), strict=True)
+    ]
     facts = replace(
         facts,
         form_ranks=tuple(form.rank for form in forms),
-        skew_forms=tuple(_is_skew(*one) for one in found[:-1]),
-        paired_forms=_paired(found[:-1]),
+        skew_forms=skew,
+        paired_forms=paired([form for form, _ in found[:-1]], GAP),
         linear_rank=linear.rank,
     )
-    return WeightFacts(facts, (*spectra, *forms, linear))
-
-
-def _paired(forms: list[tuple[Invariant, Dyadic]]) -> tuple[tuple[int, int], ...]:
-    """The pairs with 2^{k−1} M_k = ± 2^{m−1} M_m (softmax-inner-fibers), unless clearly apart.
-
-    The difference is that of the floats as they are. It is clear where it is `GAP` times what
-    rounding the weights can do to either form, all relative to the larger of the two.
-    """
-    pairs = []
-    for m, (second, exact_second) in enumerate(forms, start=1):
-        for k, (first, exact_first) in enumerate(forms[: m - 1], start=1):
-            N = [exact_first, Dyadic(exact_second.integers, exact_second.exponent + m - k)]
-            noise = GAP * sum(one.noise / one.size if one.size else 0.0 for one in (first, second))
-            largest = max(map(_largest, N))
-            apart = min(_largest(N[0] + Dyadic(s * N[1].integers, N[1].exponent)) for s in (1, -1))
-            if largest and apart <= Fraction(noise) * largest:
-                pairs.append((k, m))
-    return tuple(pairs)
-
-
-def _largest(exact: Dyadic) -> Fraction:
-    """The largest size of an entry."""
-    return Fraction(max(map(abs, exact.integers.flat))) * Fraction(2) ** exact.exponent
+    return WeightFacts(facts, (*spectra, *forms, linear), tuple(shown))
 
 
 def _twice(weights: Weights) -> list[tuple[Invariant, Dyadic]]:
     """M_1, …, M_l and L, in floats with their noise and exactly."""
-    exact = [one.value for one in exact_virtual(weights)]
-    return list(zip(virtual_invariants(in_units(weights)), exact, strict=True))
+    exact = [Dyadic(one.array, one.exponent) for one in virtual_invariants(exact_layers(weights))]
+    found = virtual_invariants(rounded_layers(in_units(weights)))
+    return list(zip(found, exact, strict=True))
 
 
 def spectrum(found: Invariant, exact: Dyadic) -> Spectrum:
     """The rank of a matrix by the rule of the module's docstring."""
-    values = np.linalg.svd(found.matrix, compute_uv=False)
+    values = np.linalg.svd(found.array, compute_uv=False)
     noise, rank = found.noise, exact.rank
     above = int(np.sum(values > noise))
     smallest = values[above - 1] if above else 0.0
     below = values[above] if above < len(values) else 0.0
     clear = bool(above and smallest >= GAP * max(noise, below))
-    if clear and above < rank:
-        return Spectrum(found.name, above, rank, tuple(map(float, values)), noise, decided=True)
-    decided = rank == 0 or (clear and above == rank)
-    return Spectrum(found.name, rank, rank, tuple(map(float, values)), noise, decided)
+    believed = min(above, rank) if clear else rank
+    decided = rank == 0 or (clear and above <= rank)
+    return Spectrum(found.name, believed, rank, tuple(map(float, values)), noise, decided)
 
 
 def _is_skew(found: Invariant, exact: Dyadic) -> bool:
     """Whether the symmetric part is zero, exactly or up to rounding with a gap."""
-    symmetric = float(np.linalg.norm(found.matrix + found.matrix.T)) / 2
+    symmetric = float(np.linalg.norm(found.array + found.array.T)) / 2
     return exact.is_skew or (symmetric <= found.noise and found.size >= GAP * found.noise > 0)

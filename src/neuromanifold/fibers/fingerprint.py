@@ -22,8 +22,13 @@ from jaxtyping import Float
 
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
-from neuromanifold.fibers.determined import determined, is_scale_free, is_zero
-from neuromanifold.fibers.invariants import Invariant, invariants, kind_of, weight_facts
+from neuromanifold.fibers.determined import determined, is_scale_free, is_zero, weight_facts
+from neuromanifold.fibers.invariants import (
+    Invariant,
+    invariants,
+    kind_of,
+    rounded_layers,
+)
 from neuromanifold.fibers.units import in_units
 from neuromanifold.networks.virtual import degrees
 from neuromanifold.networks.weights import Weights
@@ -67,7 +72,8 @@ def fingerprint(weights: Weights) -> Fingerprint:
     architecture = weights.architecture
     if kind_of(architecture) is None:
         return _none("no invariants are known for several heads or residual skips in depth")
-    found = invariants(in_units(weights))
+    layers = rounded_layers(in_units(weights))
+    found = invariants(layers, architecture, 1 / architecture.temperature)
     facts = weight_facts(weights, found)
     if is_zero(architecture, facts):
         return _hashed(np.zeros(0), np.zeros(0), kind="zero")
@@ -103,7 +109,7 @@ def _sized(seen: list[Invariant]) -> tuple[Numbers, Numbers]:
     values: list[Numbers] = []
     bounds: list[Numbers] = []
     for one in seen:
-        direction = one.matrix.ravel() / (one.size or 1.0)
+        direction = one.array.ravel() / (one.size or 1.0)
         values.append(np.array([_logarithm(one), *direction]))
         bounds.append(np.full(1 + direction.size, _bound(one)))
     return np.concatenate(values), np.concatenate(bounds)
@@ -111,8 +117,8 @@ def _sized(seen: list[Invariant]) -> tuple[Numbers, Numbers]:
 
 def _sign(one: Invariant, number: int) -> int:
     """On which side of a fixed random hyperplane the direction lies; 0 where rounding decides."""
-    axis = np.random.default_rng(number).standard_normal(one.matrix.size)
-    side = float(axis @ one.matrix.ravel()) / (one.size or 1.0)
+    axis = np.random.default_rng(number).standard_normal(one.array.size)
+    side = float(axis @ one.array.ravel()) / (one.size or 1.0)
     return 0 if abs(side) <= _bound(one) * np.linalg.norm(axis) else int(np.sign(side))
 
 
@@ -120,11 +126,11 @@ def _rescaled(seen: list[Invariant], signs: list[int]) -> tuple[Numbers, Numbers
     """Directions with positive sign, the logarithm of L ∏ M_i^{3^{l-i}}, and its sign (eq-13)."""
     powers = degrees(len(seen) - 1)
     directions = [
-        sign * one.matrix.ravel() / one.size for one, sign in zip(seen, signs, strict=True)
+        sign * one.array.ravel() / one.size for one, sign in zip(seen, signs, strict=True)
     ]
     logarithm = sum(w * _logarithm(one) for w, one in zip(powers, seen, strict=True))
     slack = sum(w * _bound(one) for w, one in zip(powers, seen, strict=True))
-    bounds = [np.full(one.matrix.size, _bound(one)) for one in seen]
+    bounds = [np.full(one.array.size, _bound(one)) for one in seen]
     whole = [logarithm, float(np.prod(signs))]
     return (
         np.concatenate([*directions, whole]),

@@ -26,7 +26,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, UNDECIDED_FACTOR
-from neuromanifold.fibers.evidence import Evidence, exactly_equal, gather
+from neuromanifold.fibers.evidence import Evidence, gather
 from neuromanifold.fibers.outputs import (
     OutputDifference,
     Outputs,
@@ -222,9 +222,7 @@ def _decide(
         if found.element.mixes_heads:
             statement = "head-mixing"
         return "same", "a symmetry carries one to the other", statement
-    if evidence.equal is not None:
-        return "same", evidence.equal.text, evidence.equal.statement
-    reason = exactly_equal(first, second)
+    reason = evidence.equal or gather(first, second).equal
     if reason is not None:
         return "same", reason.text, reason.statement
     return "undecided", evidence.doubt, None

@@ -15,14 +15,7 @@ import numpy as np
 from neuromanifold.algebra.balls.arrays import balls, midpoints, precision
 from neuromanifold.algebra.modular import FormalElements, over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
-from neuromanifold.fibers.determined import determined, is_scale_free, together
-from neuromanifold.fibers.evidence import (
-    FACTOR,
-    comparable_invariants,
-    equal_invariants,
-    exact_pair,
-    exactly_equal,
-)
+from neuromanifold.fibers.evidence import Evidence, gather
 from neuromanifold.fibers.outputs import common_units, random_inputs
 from neuromanifold.fibers.same import Comparison, Verdict, Witness
 from neuromanifold.networks.attention import attention
@@ -46,34 +39,9 @@ def compare_exactly(first: Weights, second: Weights, *, inputs: int, seed: int) 
         inputs: the number of inputs among which a witness is looked for.
         seed: of inputs and points.
     """
-    equal = exactly_equal(first, second)
-    if equal is not None:
-        return _answer("same", equal.text, equal.statement, None, inputs, seed)
-    proved = _determined_difference(first, second)
-    witness = _witness(first, second, inputs, seed)
-    if proved is not None:
-        return _answer("different", *proved, witness, inputs, seed)
-    if witness is not None:
-        text = "the outputs at the witness lie in disjoint balls"
-        return _answer("different", text, None, witness, inputs, seed)
-    if _vanishes(first, second, seed):
-        text = (
-            f"the difference of the functions vanishes at {POINTS} random points over each of the "
-            f"primes {PRIMES[0]} and {PRIMES[1]}, which is no proof, but leaves little chance"
-        )
-        return _answer("same", text, "field-rank", None, inputs, seed)
-    text = "no input shows a difference, and formal exponentials do not show equality"
-    return _answer("undecided", text, None, None, inputs, seed)
-
-
-def _answer(
-    verdict: Verdict,
-    reason: str,
-    statement: str | None,
-    witness: Witness | None,
-    inputs: int,
-    seed: int,
-) -> Comparison:
+    proved = gather(first, second)
+    witness = None if proved.equal else _witness(first, second, inputs, seed)
+    verdict, reason, statement = _decide(first, second, proved, witness, seed)
     error = 0.0
     if witness is not None:
         size = max(np.abs(witness.first).max(), np.abs(witness.second).max()) or 1.0
@@ -95,25 +63,24 @@ def _answer(
     )
 
 
-def _determined_difference(first: Weights, second: Weights) -> tuple[str, str | None] | None:
-    """What the function determines and is not equal, in words with the statement."""
-    architecture = first.architecture
-    if not comparable_invariants(architecture, second.architecture):
-        return None
-    pair = exact_pair(first, second)
-    shared = together(*(determined(architecture, [one.facts for one in own]) for own in pair))
-    scale_free = is_scale_free(architecture)
-    for one, other in zip(*pair, strict=True):
-        if one.name not in shared.seen:
-            continue
-        if scale_free and one.value.factor_to(other.value) is None:
-            return f"what differs is the direction of {one.name}", shared.statement
-        if not scale_free and not one.value.equals(other.value):
-            return f"what differs is {one.name}", shared.statement
-    whole = shared.seen >= {one.name for one in pair[0]}
-    if scale_free and whole and not equal_invariants(*pair, shared.unseen, scale_free=True):
-        return f"what differs is {FACTOR}", shared.statement
-    return None
+def _decide(
+    first: Weights, second: Weights, proved: Evidence, witness: Witness | None, seed: int
+) -> tuple[Verdict, str, str | None]:
+    """The verdict with its reason and statement."""
+    if proved.equal is not None:
+        return "same", proved.equal.text, proved.equal.statement
+    if proved.differ is not None:
+        return "different", proved.differ, proved.statement
+    if witness is not None:
+        return "different", "the outputs at the witness lie in disjoint balls", None
+    if _vanishes(first, second, seed):
+        text = (
+            f"the difference of the functions vanishes at {POINTS} random points over each of the "
+            f"primes {PRIMES[0]} and {PRIMES[1]}, which is no proof, but leaves little chance"
+        )
+        return "same", text, "field-rank"
+    text = "no input shows a difference, and formal exponentials do not show equality"
+    return "undecided", text, None
 
 
 def _witness(first: Weights, second: Weights, inputs: int, seed: int) -> Witness | None:

@@ -15,6 +15,7 @@ needs no exponentials. Where the weights stand for a special point that floats d
 The zero function of one lightning layer is settled by thm-3.2: its fiber is {A = 0} ∪ {V = 0}.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -27,15 +28,16 @@ from neuromanifold.algebra.linear import FloatingPoint, LinearAlgebra, Modular
 from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
-from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.numeric import clear_rank, numeric_jacobian, unit_rows
 from neuromanifold.display import Recorded
 from neuromanifold.formula.formula import dimension_formula
-from neuromanifold.networks.family import Tensors
+from neuromanifold.networks.family import Family, Tensors
+from neuromanifold.networks.network import Network
 from neuromanifold.networks.virtual import virtual_weights
 from neuromanifold.networks.weights import Weights, unflatten
 from neuromanifold.symmetry.attention import attention_network, named
+from neuromanifold.symmetry.collapse import BehindCollapse
 from neuromanifold.symmetry.families import families_of
 
 
@@ -98,15 +100,17 @@ def fiber_dimension(
     architecture = weights.architecture
     parameters = architecture.parameters
     field = PrimeField()
-    free = _free_columns(weights, free_from)
+    network = attention_network(architecture)
+    families = [family for family in families_of(network) if family.is_group]
+    free = [] if free_from is None else [BehindCollapse(architecture, free_from)]
     values = unflatten(architecture, field.from_floats(weights.flatten()))
-    orbits = _orbits(architecture, named(values), Modular(field))
-    together = np.ascontiguousarray(np.concatenate(list(orbits.values()))[:, ~free])
-    lower = int(free.sum()) + rank(together, field)
+    orbits = _tangents(network, [*families, *free], named(values), Modular(field))
+    lower = rank(np.concatenate(list(orbits.values())), field)
     exact = _exact_rank(weights, values, field, seen_forms)
     local = exact if exact is not None else 0
     if up_to_rounding:
-        near = _numeric_ranks(weights, free)
+        tangents = _tangents(network, [*families, *free], named(weights), FloatingPoint())
+        near = _numeric_ranks(weights, np.concatenate(list(tangents.values())))
         if near is not None:
             lower, local = near
     if settled is not None:
@@ -118,7 +122,7 @@ def fiber_dimension(
         local_rank=local,
         exact_rank=exact,
         generic=None if expected is None else parameters - expected,
-        orbits={name: rank(rows, field) for name, rows in orbits.items()},
+        orbits={family.name: rank(orbits[family.name], field) for family in families},
     )
 
 
@@ -148,30 +152,16 @@ def _annihilating(B: Float[np.ndarray, "a m"], C: Float[np.ndarray, "a n"]) -> i
     return max(r * (a + m - r) + n * (a - r) for r in range(low, high + 1))
 
 
-def _free_columns(weights: Weights, free_from: int | None) -> np.ndarray:
-    """Which entries of the flattened weights are queries and keys that are not seen."""
-    if free_from is None:
-        return np.zeros(weights.architecture.parameters, dtype=bool)
-    marks = []
-    for i, shapes in enumerate(weights.architecture.shapes):
-        for name, shape in shapes.items():
-            unseen = i >= free_from and name in ("query", "key")
-            marks.append(np.full(int(np.prod(shape)), unseen))
-    return np.concatenate(marks)
-
-
-def _orbits(
-    architecture: Architecture, values: Tensors, linear: LinearAlgebra
+def _tangents(
+    network: Network, families: Sequence[Family], values: Tensors, linear: LinearAlgebra
 ) -> dict[str, Float[np.ndarray, "_ parameters"]]:
-    """Tangent vectors of the orbit of each family that acts."""
-    network = attention_network(architecture)
-    nothing = np.zeros((0, architecture.parameters))
+    """Tangent vectors of the orbit of each family."""
+    nothing = np.zeros((0, network.columns))
     return {
         family.name: np.concatenate(
             [nothing, *map(network.dense, family.generators(values, linear))]
         )
-        for family in families_of(network)
-        if family.is_group
+        for family in families
     }
 
 
@@ -195,17 +185,14 @@ def _exact_rank(
     return rank(np.ascontiguousarray(rows), field)
 
 
-def _numeric_ranks(weights: Weights, free: np.ndarray) -> tuple[int, int] | None:
+def _numeric_ranks(weights: Weights, tangents: Float[np.ndarray, "m n"]) -> tuple[int, int] | None:
     """Lower bound and local rank up to rounding; None where a spectrum has no clear gap."""
-    values = named(weights)
-    orbits = _orbits(weights.architecture, values, FloatingPoint())
-    orbit = _clear_rank(np.concatenate(list(orbits.values()))[:, ~free])
     network = attention_network(weights.architecture)
-    local = _clear_rank(numeric_jacobian(network, values, scaled=True))
-    if orbit is None or local is None:
+    lower = _clear_rank(tangents)
+    local = _clear_rank(numeric_jacobian(network, named(weights), scaled=True))
+    if lower is None or local is None or lower + local > weights.architecture.parameters:
         return None
-    lower = int(free.sum()) + orbit
-    return (lower, local) if lower + local <= weights.architecture.parameters else None
+    return lower, local
 
 
 def _clear_rank(rows: Float[np.ndarray, "m n"]) -> int | None:

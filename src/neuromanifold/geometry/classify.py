@@ -10,7 +10,7 @@ Under the hypotheses of thm-3.4, with rank A and rank V decided by a tolerance:
 The ranks of the differentials are computed, not taken from these statements.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -209,9 +209,8 @@ def _norm(matrix: Matrix) -> float:
 
 def _rescaled(found: NumericRank, scale: float) -> NumericRank:
     """The rank with its evidence in the units of the matrix itself."""
-    return NumericRank(
-        found.rank, found.gap, found.threshold * scale, found.singular_values * scale
-    )
+    values = found.singular_values * scale
+    return replace(found, threshold=found.threshold * scale, singular_values=values)
 
 
 def _differential_ranks(factors: Factors, tolerance: float) -> tuple[NumericRank, NumericRank]:

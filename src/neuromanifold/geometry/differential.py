@@ -9,6 +9,7 @@ values, with the gap, and exactly over a prime field for the very floats that th
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
@@ -73,10 +74,7 @@ def factor_differential(factors: Factors) -> Matrix:
             np.einsum("nc,ik->nick", O, eye).reshape(d_out * d, v * d),
             np.einsum("ci,nk->nikc", V, np.eye(d_out)).reshape(d_out * d, d_out * v),
         ]
-    of_A, of_V = np.concatenate(blocks_A, axis=1), np.concatenate(blocks_V, axis=1)
-    above = np.concatenate([of_A, np.zeros((len(of_A), of_V.shape[1]))], axis=1)
-    below = np.concatenate([np.zeros((len(of_V), of_A.shape[1])), of_V], axis=1)
-    return np.concatenate([above, below])
+    return block_diag(np.concatenate(blocks_A, axis=1), np.concatenate(blocks_V, axis=1))
 
 
 def exact_ranks(factors: Factors, field: PrimeField) -> ExactRanks:

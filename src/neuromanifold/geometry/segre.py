@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.algebra.products import product_terms
 from neuromanifold.geometry.layer import Factors, check_layer
 from neuromanifold.networks.weights import Weights
 
@@ -72,23 +73,12 @@ def read_table(
 ) -> Float[np.ndarray, "d d_out forms"]:
     """The table of a function of two tokens of width d, from its values (prop-a.5).
 
-    T_mn(x) is the difference of the first output token at inputs (e_m, x) and (e_m, 0); the
-    coefficient of x_i x_j is T(e_i + e_j) − T(e_i) − T(e_j).
+    T_mn(x) is the difference of the first output token at inputs (e_m, x) and (e_m, 0).
     """
-    unit = np.eye(d)
 
-    def forms_at(x: np.ndarray) -> np.ndarray:
-        return np.stack(
-            [
-                np.asarray(function(np.stack([e, x], axis=1)))[:, 0]
-                - np.asarray(function(np.stack([e, 0 * x], axis=1)))[:, 0]
-                for e in unit
-            ]
-        )
+    def first_output(x: np.ndarray, e: np.ndarray) -> np.ndarray:
+        return np.asarray(function(np.stack([e, x], axis=1)), dtype=np.float64)[:, 0]
 
-    squares = [forms_at(e) for e in unit]
-    columns = [
-        squares[i] if i == j else forms_at(unit[i] + unit[j]) - squares[i] - squares[j]
-        for i, j in zip(*np.triu_indices(d), strict=True)
-    ]
-    return np.stack(columns, axis=-1).astype(np.float64)
+    i, j = np.triu_indices(d)
+    terms = product_terms(first_output, d)[i, j]
+    return np.where(i == j, 0.5, 1.0) * terms.T

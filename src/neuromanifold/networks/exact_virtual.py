@@ -11,24 +11,23 @@ from neuromanifold.networks.weights import Weights
 
 
 def exact_layers(weights: Weights) -> list[dict[str, list[Dyadic]]]:
-    """The exact matrices of all layers, by tensor and head."""
+    """The exact matrices of all layers, by tensor and head; the heads have one exponent."""
+    exact = [{name: Dyadic.of(T) for name, T in one.arrays().items()} for one in weights.layers]
     return [
-        {name: [Dyadic.of(head) for head in np.asarray(T)] for name, T in layer.tensors().items()}
-        for layer in weights.layers
+        {name: [Dyadic(head, T.exponent) for head in T.integers] for name, T in layer.items()}
+        for layer in exact
     ]
-
-
-def exact_value_map(layer: dict[str, list[Dyadic]], h: int) -> Dyadic:
-    """The value map of a head, also where it is factored."""
-    V = layer["value"][h]
-    return layer["output"][h] @ V if "output" in layer else V
 
 
 def exact_forms(weights: Weights) -> tuple[list[Dyadic], Dyadic]:
     """M_1, …, M_l and L of weights with one head."""
     layers = exact_layers(weights)
     scores = [layer["key"][0].T @ layer["query"][0] for layer in layers]
-    return virtual_forms(scores, [exact_value_map(layer, 0) for layer in layers])
+    values = [
+        layer["output"][0] @ layer["value"][0] if "output" in layer else layer["value"][0]
+        for layer in layers
+    ]
+    return virtual_forms(scores, values)
 
 
 class VirtualDifferential:

@@ -33,7 +33,7 @@ from neuromanifold.networks.evaluation import evaluate
 from neuromanifold.recovery.factorise import factorise
 from neuromanifold.recovery.fit import Point
 from neuromanifold.recovery.oracle import BlackBox, as_balls
-from neuromanifold.recovery.result import ZERO, Recovery, Refusal, zero_weights
+from neuromanifold.recovery.result import Recovery, Refusal, nothing
 
 DIGITS = 18
 """Digits of the last form; float64 holds 16."""
@@ -55,15 +55,13 @@ _CHECKS = 3
 def recover_deep_softmax(box: BlackBox, blank: Recovery) -> Recovery:
     """The answer to `DIGITS` digits, as float64 weights."""
     L, forms, error = _peel_and_check(box, blank.seed)
+    if not forms:
+        return replace(nothing(blank, np.zeros(1)), fit_error=error, fresh_inputs=_CHECKS)
     found = Point.virtual([midpoints(M) for M in forms], midpoints(L), box.architecture)
     errors = [_ROUNDED * float(np.linalg.norm(block)) for block in found.blocks]
+    weights = factorise(found, errors)
     return replace(
-        blank,
-        verdict="identified",
-        reason="" if forms else ZERO,
-        weights=factorise(found, errors) if forms else zero_weights(box.architecture, np.zeros(1)),
-        fit_error=error,
-        fresh_inputs=_CHECKS,
+        blank, verdict="identified", weights=weights, fit_error=error, fresh_inputs=_CHECKS
     )
 
 

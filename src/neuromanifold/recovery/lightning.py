@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float64
 
-from neuromanifold.algebra.products import Table, factor_products
+from neuromanifold.algebra.products import Table, factor_products, product_terms
 from neuromanifold.architecture import Architecture
 from neuromanifold.networks.virtual import degrees
 from neuromanifold.recovery.fit import Inputs, Outputs, Point
@@ -89,24 +89,15 @@ def _factored(
 
 
 def _quadratic_terms(ask: Asked) -> Table:
-    """T_jk = V_j ⊗ A_k + V_k ⊗ A_j from the values at x_1 = e_j and e_j + e_k, x_2 = e_m."""
-    d, units = ask.architecture.widths[0], np.eye(ask.architecture.widths[0])
-    table = np.empty((d, d, ask.architecture.widths[-1], d))
+    """T_jk = V_j ⊗ A_k + V_k ⊗ A_j from token 2 of the outputs at (x_1, x_2, 0, …)."""
+    d, t = ask.architecture.widths[0], ask.architecture.tokens
 
     def second_output(x_1: np.ndarray, x_2: np.ndarray) -> np.ndarray:
-        X = np.zeros((d, ask.architecture.tokens))
+        X = np.zeros((d, t))
         X[:, 0], X[:, 1] = x_1, x_2
         return ask.update(X)[:, 1]
 
-    for m, x_2 in enumerate(units):
-        alone = second_output(np.zeros(d), x_2)
-        squares = [second_output(x_1, x_2) - alone for x_1 in units]
-        for j in range(d):
-            table[j, j, :, m] = 2 * squares[j]
-            for k in range(j):
-                both = second_output(units[j] + units[k], x_2) - alone
-                table[j, k, :, m] = table[k, j, :, m] = both - squares[j] - squares[k]
-    return table
+    return product_terms(second_output, d)
 
 
 def _balanced(point: Point) -> Point:

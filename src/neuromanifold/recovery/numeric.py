@@ -7,6 +7,7 @@ is clearly above its bar, and weights must fit fresh inputs as well as their bar
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from neuromanifold.recovery.fit import Fit, Inputs, Outputs, Point, fit, update_
 from neuromanifold.recovery.oracle import BlackBox
 from neuromanifold.recovery.result import (
     ZERO,
+    Judged,
     Recovery,
     Refusal,
     Undecided,
-    refused,
-    zero_weights,
+    judged,
+    nothing,
 )
 from neuromanifold.recovery.search import template
 from neuromanifold.recovery.units import Asked, Probe, choose_units
@@ -45,7 +47,6 @@ _TRUST = 0.1
 """Largest relative error bar of a form or map that counts as found."""
 
 Method = Callable[[Probe], tuple[list[Point], dict[str, float]]]
-Judged = tuple[Weights, float, dict[str, float]]
 
 
 def recover_numeric(method: Method, box: BlackBox, blank: Recovery) -> Recovery:
@@ -59,20 +60,15 @@ def recover_numeric(method: Method, box: BlackBox, blank: Recovery) -> Recovery:
     outputs = np.stack([ask(X) for X in fresh])
     if not update_sizes(outputs, fresh, architecture).any():
         box.check_determinism()
-        return replace(
-            blank,
-            verdict="identified",
-            reason=_IDENTITY if architecture.skip == "residual" else ZERO,
-            weights=zero_weights(architecture, np.zeros(1)),
-            fit_error=0.0,
-        )
+        return nothing(blank, np.zeros(1), _IDENTITY if architecture.skip == "residual" else ZERO)
     samples, values = _samples(ask, probing)
     points, conditions = method(Probe(ask, samples, values, probing))
     _check_conditions(conditions, blank.noise)
     box.check_determinism()
     fits = [fit(point, samples, values, blank.noise or _ROUNDING) for point in points]
     conditions["equations of the fit"] = max(found.condition for found in fits)
-    return _judge(replace(blank, conditions=conditions), ask, fits, fresh, outputs)
+    tests = [partial(_tested, found, ask, fresh, outputs, blank.noise) for found in fits]
+    return judged(replace(blank, conditions=conditions), tests)
 
 
 def _chosen(units: list[Asked | None]) -> Asked | None:
@@ -108,29 +104,6 @@ def _check_conditions(conditions: dict[str, float], noise: float | None) -> None
         if not condition <= limit:
             reason = f"the {name} leave it undetermined (condition {condition:.0e})"
             raise Refusal(reason) if noise is None else Undecided(f"{reason} at this noise")
-
-
-def _judge(
-    answer: Recovery, ask: Asked, fits: list[Fit], fresh: Inputs, outputs: Outputs
-) -> Recovery:
-    """Keep the fits that stand up to the fresh inputs, or say why none does."""
-    kept: list[Judged] = []
-    refusals: list[Refusal] = []
-    for found in fits:
-        try:
-            kept.append(_tested(found, ask, fresh, outputs, answer.noise))
-        except Refusal as refusal:
-            refusals.append(refusal)
-    if not kept:
-        return refused(answer, refusals)
-    return replace(
-        answer,
-        verdict="identified",
-        weights=kept[0][0],
-        alternatives=tuple(weights for weights, _, _ in kept[1:]),
-        fit_error=max(error for _, error, _ in kept),
-        error_bars=kept[0][2],
-    )
 
 
 def _tested(found: Fit, ask: Asked, fresh: Inputs, outputs: Outputs, noise: float | None) -> Judged:

@@ -109,7 +109,9 @@ class BlackBox:
                 "the oracle must be deterministic; it answered one input with two different "
                 "outputs: fix its random numbers, or state how large they are with `noise`"
             )
-        apart = float(relative_error(after, before))
+        unit = float(np.max(np.abs(before))) or 1.0
+        size = float(np.linalg.norm(before / unit)) or 1.0
+        apart = float(np.linalg.norm(after / unit - before / unit)) / size
         if apart > 2 * self.noise * (1 + self.noise):
             raise ArgumentError(
                 f"the noise was stated as {self.noise:.1e}; two answers to one input differ by "
@@ -199,11 +201,7 @@ def oracle_of(
 def precise_network_oracle(weights: Weights) -> PreciseOracle:
     """The black box of a softmax network in ball arithmetic, to any number of digits (eq-15)."""
     architecture = weights.architecture
-    if not (architecture.averages_tokens and architecture.is_single):
-        raise NotCoveredError(
-            "precise black boxes are made of softmax networks with one head, no skip, no mask and "
-            f"unfactored values; got {architecture.name}"
-        )
+    _check_single(architecture, "precise", "softmax")
     layers = [
         {
             "query": _dyadic(layer.key[0]).T @ _dyadic(layer.query[0]),
@@ -218,6 +216,14 @@ def precise_network_oracle(weights: Weights) -> PreciseOracle:
             return evaluate(maps, as_balls(X), architecture)
 
     return PreciseOracle(values)
+
+
+def _check_single(architecture: Architecture, kind: str, attention: str) -> None:
+    if architecture.attention != attention or not architecture.is_single:
+        raise NotCoveredError(
+            f"{kind} black boxes are made of {attention} networks with one head, no skip, no mask "
+            f"and unfactored values; got {architecture.name}"
+        )
 
 
 def as_balls(array: np.ndarray) -> np.ndarray:
@@ -246,11 +252,7 @@ def exact_network_oracle(weights: Weights, prime: int | None = None) -> ExactOra
 
     Entries may be integers, `Fraction`s or floats; a float stands for its exact dyadic value.
     """
-    if not (weights.architecture.is_linear_in_scores and weights.architecture.is_single):
-        raise NotCoveredError(
-            "exact black boxes are made of lightning networks with one head, no skip, no mask and "
-            f"unfactored values; got {weights.architecture.name}"
-        )
+    _check_single(weights.architecture, "exact", "lightning")
     field = ExactField(prime)
     layers = [
         tuple(field.read(_dyadic(tensor[0])) for tensor in (layer.query, layer.key, layer.value))
@@ -303,12 +305,3 @@ def _as_array(value: object) -> np.ndarray:
         raise ArgumentError(
             f"the oracle must return a matrix; its answer is none: {error}"
         ) from None
-
-
-def relative_error(output: np.ndarray, wanted: np.ndarray) -> float | Fraction:
-    """‖output − wanted‖ / ‖wanted‖; for exact arrays 0 when they are equal and else 1."""
-    if wanted.dtype == object:
-        return Fraction(0) if np.array_equal(output, wanted) else Fraction(1)
-    unit = float(np.max(np.abs(wanted))) or 1.0
-    size = np.linalg.norm(wanted / unit)
-    return float(np.linalg.norm(output / unit - wanted / unit) / (size or 1.0))

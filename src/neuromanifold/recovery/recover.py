@@ -12,10 +12,9 @@ import numpy as np
 from neuromanifold.algebra.exact_field import ExactField
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
-from neuromanifold.networks.weights import Weights
 from neuromanifold.recovery.deep_lightning_exact import recover_exact_lightning
 from neuromanifold.recovery.deep_softmax import recover_deep_softmax
-from neuromanifold.recovery.factorise import factorise_exact
+from neuromanifold.recovery.factorise import ExactVirtual, factorise_exact
 from neuromanifold.recovery.lightning import recover_single_lightning, recover_two_lightning
 from neuromanifold.recovery.numeric import Method, recover_numeric
 from neuromanifold.recovery.oracle import (
@@ -26,7 +25,7 @@ from neuromanifold.recovery.oracle import (
     black_box,
     exact_network_oracle,
 )
-from neuromanifold.recovery.result import ZERO, Recovery, Refusal, refused, zero_weights
+from neuromanifold.recovery.result import Judged, Recovery, Refusal, judged, nothing, refused
 from neuromanifold.recovery.search import search
 from neuromanifold.recovery.softmax import recover_softmax
 
@@ -177,41 +176,23 @@ def _recover_exact(field: ExactField, box: BlackBox, blank: Recovery) -> Recover
     probing, fresh = (random.Random(f"{blank.seed} {stream}") for stream in range(2))
     shape = (architecture.widths[0], architecture.tokens)
     inputs = [field.random(fresh, *shape) for _ in range(FRESH_INPUTS)]
-    kept: list[Weights] = []
-    refusals: list[Refusal] = []
     outputs = [box(X) for X in inputs]
-    is_zero = not any(output.any() for output in outputs)
-    if is_zero:
-        kept.append(zero_weights(architecture, outputs[0]))
-    else:
-        for point in recover_exact_lightning(box, architecture, field, probing):
-            try:
-                weights = factorise_exact(point, architecture)
-                _check_exact_fit(weights, field.prime, inputs, outputs)
-                kept.append(weights)
-            except Refusal as refusal:
-                refusals.append(refusal)
+
+    def tested(point: ExactVirtual) -> Judged:
+        """The weights, unless they miss a fresh input, by however little."""
+        weights = factorise_exact(point, architecture)
+        function = exact_network_oracle(weights, field.prime).function
+        for X, output in zip(inputs, outputs, strict=True):
+            if not np.array_equal(np.asarray(function(X)), output):
+                raise Refusal(
+                    f"the best {architecture.name} found misses fresh inputs, so the function is "
+                    "none"
+                )
+        return weights, Fraction(0), {}
+
+    if not any(output.any() for output in outputs):
+        box.check_determinism()
+        return nothing(blank, outputs[0])
+    points = recover_exact_lightning(box, architecture, field, probing)
     box.check_determinism()
-    if not kept:
-        return refused(blank, refusals)
-    return replace(
-        blank,
-        verdict="identified",
-        reason=ZERO if is_zero else "",
-        weights=kept[0],
-        alternatives=tuple(kept[1:]),
-        fit_error=Fraction(0),
-    )
-
-
-def _check_exact_fit(
-    weights: Weights, prime: int | None, inputs: list[np.ndarray], outputs: list[np.ndarray]
-) -> None:
-    """Refuse weights that miss a fresh input, by however little."""
-    function = exact_network_oracle(weights, prime).function
-    for X, output in zip(inputs, outputs, strict=True):
-        if not np.array_equal(np.asarray(function(X)), output):
-            raise Refusal(
-                f"the best {weights.architecture.name} found misses fresh inputs, so the function "
-                "is none"
-            )
+    return judged(blank, [partial(tested, point) for point in points])

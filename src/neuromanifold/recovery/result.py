@@ -1,7 +1,7 @@
 """What a recovery answers: the weights with their evidence, or why there are none."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -18,6 +18,8 @@ from neuromanifold.networks.weights import Weights, unflatten
 ZERO = "the zero function: all weights with L = 0 give it, whatever their forms"
 
 Verdict = Literal["identified", "not identified", "undecided"]
+Judged = tuple[Weights, float | Fraction, Mapping[str, float]]
+"""Weights, their largest error on fresh inputs, and their error bars."""
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer on its way to the caller, not an error
@@ -130,9 +132,32 @@ def refused(blank: Recovery, refusals: Sequence[Refusal]) -> Recovery:
     return replace(blank, verdict="undecided" if open_question else "not identified", reason=reason)
 
 
-def zero_weights(architecture: Architecture, like: np.ndarray) -> Weights:
-    """All weights 0, of the kind of number that the oracle returned."""
-    return unflatten(architecture, np.full(architecture.parameters, like.flat[0] * 0))
+def nothing(blank: Recovery, like: np.ndarray, reason: str = ZERO) -> Recovery:
+    """The answer for the zero function: all weights 0, of the kind of number of `like`."""
+    zero = like.flat[0] * 0
+    weights = unflatten(blank.architecture, np.full(blank.architecture.parameters, zero))
+    return replace(blank, verdict="identified", reason=reason, weights=weights, fit_error=zero)
+
+
+def judged(blank: Recovery, candidates: Iterable[Callable[[], Judged]]) -> Recovery:
+    """The answer with the candidates that stand up to their tests, or why none does."""
+    kept: list[Judged] = []
+    refusals: list[Refusal] = []
+    for candidate in candidates:
+        try:
+            kept.append(candidate())
+        except Refusal as refusal:
+            refusals.append(refusal)
+    if not kept:
+        return refused(blank, refusals)
+    return replace(
+        blank,
+        verdict="identified",
+        weights=kept[0][0],
+        alternatives=tuple(weights for weights, _, _ in kept[1:]),
+        fit_error=max(error for _, error, _ in kept),
+        error_bars=kept[0][2],
+    )
 
 
 def condition_number(matrix: np.ndarray, *, kernel: int = 0) -> float:

@@ -97,16 +97,11 @@ def balanced(weights: Weights) -> Weights:
     return replace_layers(weights, layers)
 
 
-def closest_to_frame(U: Float[np.ndarray, "d m"]) -> Float[np.ndarray, "d m"]:
-    """The orthonormal basis of the span of U's orthonormal columns that is closest to a frame.
+def closest_rotation(U: Float[np.ndarray, "d m"]) -> Float[np.ndarray, "m m"]:
+    """The orthogonal O for which U O, of orthonormal columns, is closest to the frame.
 
     For a random subspace the smallest singular value of Uᵀ F is about 1/√(d m).
     """
-    return U @ closest_rotation(U)
-
-
-def closest_rotation(U: Float[np.ndarray, "d m"]) -> Float[np.ndarray, "m m"]:
-    """The orthogonal O for which U O is closest to the frame."""
     d, m = U.shape
     if m == 0:
         return np.zeros((0, 0))

@@ -31,11 +31,7 @@ from neuromanifold.algebra.low_rank import ROUNDED_ZERO
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.fibers.agreement import Agreement
 from neuromanifold.fibers.evidence import deviation
-from neuromanifold.fibers.normal_form.balanced import (
-    balanced_factors,
-    closest_rotation,
-    closest_to_frame,
-)
+from neuromanifold.fibers.normal_form.balanced import balanced_factors, closest_rotation
 from neuromanifold.fibers.normal_form.factors import numeric_rank
 from neuromanifold.fibers.units import in_float64, in_units
 from neuromanifold.networks.weights import Layer, Weights
@@ -171,7 +167,7 @@ def _output_coordinates(
     r = numeric_rank(S, ROUNDED_ZERO) if S[0] > 0 else 0
     if 0 < r < len(S) and S[r] > 0:
         gaps.append(float(S[r - 1] / S[r]))
-    N = closest_to_frame(Wt[:r].T).T
+    N = (Wt[:r].T @ closest_rotation(Wt[:r].T)).T
     undo = np.zeros((d, d))
     undo[:, :r] = stacked @ N.T
     if r < d:

@@ -202,54 +202,53 @@ def _add_layer(
     tensors = {name: np.asarray(T)[alignment.order] for name, T in layer.tensors().items()}
     tensors_new = {name: np.asarray(T) for name, T in layer_new.tensors().items()}
     for h, factor in enumerate(alignment.factors):
-        at = {name: T[h] for name, T in tensors.items()}
-        at_new = {name: T[h] for name, T in tensors_new.items()}
-        _add_values(system, at, at_new, factor, i, h)
+        head = _Head(
+            {name: T[h] for name, T in tensors.items()},
+            {name: T[h] for name, T in tensors_new.items()},
+            factor,
+            (i, h),
+        )
+        head.add_values(system)
         if reads:
-            _add_scores(system, at, at_new, factor, alignment, i, h)
+            head.add_scores(system, alignment)
 
 
-def _add_values(
-    system: _System,
-    at: dict[str, Matrix],
-    at_new: dict[str, Matrix],
-    factor: float,
-    i: int,
-    h: int,
-) -> None:
-    """C_i O = O' D and D V / λ = V' C_{i-1}, or the two in one."""
-    before, after, D = ("C", i, 0), ("C", i + 1, 0), ("D", i, h)
-    V, V_new = at["value"] / factor, at_new["value"]
-    one, one_before = np.eye(len(V)), np.eye(V.shape[1])
-    if "output" in at:
-        system.unknown(D, len(V))
-        O_h, O_new = at["output"], at_new["output"]
-        system.equate((np.eye(len(O_h)), after, O_h), (O_new, D, one))
-        system.equate((one, D, V), (V_new, before, one_before))
-    else:
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A head of both weights, with its scaling λ and its place: layer and number."""
+
+    at: dict[str, Matrix]
+    at_new: dict[str, Matrix]
+    factor: float
+    place: tuple[int, int]
+
+    def add_values(self, system: _System) -> None:
+        """C_i O = O' D and D V / λ = V' C_{i-1}, or the two in one."""
+        i, h = self.place
+        before, after, D = ("C", i, 0), ("C", i + 1, 0), ("D", i, h)
+        V, V_new = self.at["value"] / self.factor, self.at_new["value"]
+        one, one_before = map(np.eye, V.shape)
+        if "output" in self.at:
+            system.unknown(D, len(V))
+            O_h, O_new = self.at["output"], self.at_new["output"]
+            system.equate((np.eye(len(O_h)), after, O_h), (O_new, D, one))
+            after = D
         system.equate((one, after, V), (V_new, before, one_before))
 
-
-def _add_scores(
-    system: _System,
-    at: dict[str, Matrix],
-    at_new: dict[str, Matrix],
-    factor: float,
-    alignment: Alignment,
-    i: int,
-    h: int,
-) -> None:
-    """C K = K' C_{i-1} and λ E Q = Q' C_{i-1}, C and E = C^{-T} known where they are determined."""
-    before, C, E = ("C", i, 0), ("K", i, h), ("Q", i, h)
-    B, B_new = alignment.reach, alignment.reach_new
-    K, Q, K_new, Q_new = at["key"], factor * at["query"], at_new["key"], at_new["query"]
-    a, d = K.shape
-    seen = match_factors(K @ B, Q @ B, K_new @ B_new, Q_new @ B_new)
-    if seen.free:
-        system.unknown(C, a)
-        system.unknown(E, a)
-        system.couplings.append((C, E))
-    else:
-        system.known[C], system.known[E] = seen.matrix, np.linalg.solve(seen.matrix.T, np.eye(a))
-    system.equate((np.eye(a), C, K), (K_new, before, np.eye(d)))
-    system.equate((np.eye(a), E, Q), (Q_new, before, np.eye(d)))
+    def add_scores(self, system: _System, alignment: Alignment) -> None:
+        """C K = K' C_{i-1} and λ E Q = Q' C_{i-1}, C and E = C^{-T} known if determined."""
+        i, h = self.place
+        before, C, E = ("C", i, 0), ("K", i, h), ("Q", i, h)
+        B, B_new = alignment.reach, alignment.reach_new
+        K, Q = self.at["key"], self.factor * self.at["query"]
+        K_new, Q_new = self.at_new["key"], self.at_new["query"]
+        one, one_before = map(np.eye, K.shape)
+        seen = match_factors(K @ B, Q @ B, K_new @ B_new, Q_new @ B_new)
+        if seen.free:
+            system.unknown(C, len(K))
+            system.unknown(E, len(K))
+            system.couplings.append((C, E))
+        else:
+            system.known |= {C: seen.matrix, E: np.linalg.solve(seen.matrix.T, one)}
+        system.equate((one, C, K), (K_new, before, one_before))
+        system.equate((one, E, Q), (Q_new, before, one_before))
