@@ -63,7 +63,7 @@ class Checkpoint:
     def stored(self, name: str) -> np.ndarray:
         """A tensor of the block in the dtype of the file."""
         slot, part = self._places[name]
-        return part.split(self.model.tensor(slot.file))
+        return slot.split(part, self.model.tensor(slot.file))
 
     def dtype(self, name: str) -> np.dtype:
         """The dtype in which a tensor of the block is stored."""
