@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +13,19 @@ from neuromanifold.checkpoints.checkpoint import Checkpoint
 from neuromanifold.checkpoints.fold import untied
 from neuromanifold.checkpoints.readers.contents import FLOATS
 from neuromanifold.checkpoints.writing import rounded, write_safetensors
+from neuromanifold.display import Recorded
 from neuromanifold.errors import ArgumentError, FileFormatError, NotCoveredError
 
 _FOLD = Steps(fold=True, drop_dead=False, balance=False, order=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Recorded):
     """What an edit wrote: the folder, in words what was done, and what to know."""
 
     folder: str
     done: str
     remarks: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, object]:
-        """The edit as JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return f"{self.done} Written to {self.folder}." + "".join(f" {r}." for r in self.remarks)
