@@ -4,7 +4,8 @@
 model runs with the weights of one layer in memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -90,31 +91,22 @@ def layer_step(block: Block, tensors: Tensors, x: jax.Array, layer: int = 0) -> 
     def norm(name: str, y: jax.Array) -> jax.Array:
         return y if block.norm is None else normalise(block.norm, tensors, name, y)
 
-    windows = block.attention.windows
-    window = windows[layer] if windows else None
-
-    def attention(y: jax.Array) -> jax.Array:
-        return attend(block.attention, tensors, y, window)
-
-    def mlp(y: jax.Array) -> jax.Array:
-        return jnp.zeros_like(y) if block.mlp is None else perceptron(block.mlp, tensors, y)
-
-    if block.placement == "post":
-        x = norm("attention_norm", x + attention(x))
-        return x if block.mlp is None else norm("mlp_norm", x + mlp(x))
+    window = block.attention.windows[layer] if block.attention.windows else None
+    parts: dict[str, Callable[[jax.Array], jax.Array]]
+    parts = {"attention": partial(attend, block.attention, tensors, window=window)}
+    if block.mlp is not None:
+        parts["mlp"] = partial(perceptron, block.mlp, tensors)
     if block.is_parallel:
         other = "attention_norm" if block.placement == "parallel" else "mlp_norm"
-        return x + attention(norm("attention_norm", x)) + mlp(norm(other, x))
-    written = attention(norm("attention_norm", x))
-    if block.placement == "sandwich":
-        written = norm("attention_out_norm", written)
-    x = x + written
-    if block.mlp is None:
-        return x
-    written = mlp(norm("mlp_norm", x))
-    if block.placement == "sandwich":
-        written = norm("mlp_out_norm", written)
-    return x + written
+        return x + parts["attention"](norm("attention_norm", x)) + parts["mlp"](norm(other, x))
+    for kind, part in parts.items():
+        if block.placement == "post":
+            x = norm(f"{kind}_norm", x + part(x))
+        else:
+            written = part(norm(f"{kind}_norm", x))
+            sandwich = block.placement == "sandwich"
+            x = x + (norm(f"{kind}_out_norm", written) if sandwich else written)
+    return x
 
 
 def readout(block: Block, weights: Tensors, x: jax.Array) -> jax.Array:

@@ -9,24 +9,25 @@ import numpy as np
 from neuromanifold.checkpoints.block import Block, Shapes
 from neuromanifold.checkpoints.block_parts import Attention
 from neuromanifold.checkpoints.gauge.part import GaugePart, Readout, Tensors, in_layers
+from neuromanifold.networks.space import Group
+from neuromanifold.symmetry.groups import GL, RotationCommutant
 
 Parameters = Mapping[str, Any]
 
 
-def commutant(a: Attention, plane: Any, rest: Any) -> Any:
-    """The matrices C (…, d_k, d_k) that commute with the rotations, near the identity (gauge-rope).
+def key_group(a: Attention) -> Group | None:
+    """The changes of basis of a head's keys: what commutes with the rotations, if there are any."""
+    if a.qk_norm is not None:
+        return None
+    if a.rotary is None:
+        return GL(a.key_size)
+    pairing = "halves" if a.rotary.layout == "half" else "neighbours"
+    return RotationCommutant(a.key_size, a.rotated, pairing)
 
-    On plane p it is multiplication by the complex number 1 + x + iy, elsewhere 1 + rest.
-    """
-    r, k = a.rotated, a.key_size
-    C = jnp.zeros((*rest.shape[:-2], k, k))
-    C = C.at[..., r:, r:].set(rest)
-    if a.rotary is not None:
-        first, second = np.array(a.rotary.planes).T
-        x, y = plane[..., 0], plane[..., 1]
-        C = C.at[..., first, first].set(x).at[..., second, second].set(x)
-        C = C.at[..., first, second].set(-y).at[..., second, first].set(y)
-    return C + jnp.eye(k)
+
+def _near(group: Group, entries: Any) -> Any:
+    """The matrices 1 + Σ tᵢ ξᵢ of a group, ξᵢ its generators."""
+    return jnp.eye(group.size) + jnp.tensordot(entries, group.generators(), 1)
 
 
 def _turned(weights: Tensors, sums: str, matrices: Any, *names: str) -> Tensors:
@@ -44,16 +45,16 @@ def _scaled(weights: Tensors, factor: Any, *names: str) -> Tensors:
 
 
 def _qk_shapes(block: Block) -> Shapes:
-    a = block.attention
-    if a.qk_norm is not None:
-        return {}
-    rest = a.key_size - a.rotated
-    return {"plane": (a.groups, a.rotated // 2, 2), "rest": (a.groups, rest, rest)}
+    group = key_group(block.attention)
+    return {} if group is None else {"keys": (block.attention.groups, group.dimension)}
 
 
 def _qk(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """K_g → C K_g, and Q_h → C^{-T} Q_h for every h of the group (gauge-qk, gauge-rope)."""
-    C = commutant(block.attention, parameters["plane"], parameters["rest"])
+    group = key_group(block.attention)
+    if group is None:
+        return {}
+    C = _near(group, parameters["keys"])
     keys = _turned(weights, "gij,gj...->gi...", C, "key", "key_bias")
     D = jnp.linalg.inv(C)
     return keys | _turned(weights, "gji,grj...->gri...", D, "query", "query_bias")
@@ -93,12 +94,12 @@ def _head_scale(block: Block, parameters: Parameters, weights: Tensors) -> Tenso
 
 def _ov_shapes(block: Block) -> Shapes:
     a = block.attention
-    return {"change": (a.groups, a.value_size, a.value_size)}
+    return {"values": (a.groups, a.value_size**2)}
 
 
 def _ov(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """V_g → D V_g, and O_h → O_h D^{-1} for every h of the group (gauge-ov)."""
-    D = jnp.eye(block.attention.value_size) + parameters["change"]
+    D = _near(GL(block.attention.value_size), parameters["values"])
     values = _turned(weights, "gij,gj...->gi...", D, "value", "value_bias")
     return values | _turned(weights, "gij,grdi->grdj", jnp.linalg.inv(D), "output")
 
