@@ -25,11 +25,6 @@ def key_group(a: Attention) -> Group | None:
     return RotationCommutant(a.key_size, a.rotated, pairing)
 
 
-def _near(group: Group, entries: Any) -> Any:
-    """The matrices 1 + Σ tᵢ ξᵢ of a group, ξᵢ its generators."""
-    return jnp.eye(group.size) + jnp.tensordot(entries, group.generators(), 1)
-
-
 def _turned(weights: Tensors, sums: str, matrices: Any, *names: str) -> Tensors:
     """Those of the tensors that are there, multiplied by matrices."""
     return {name: jnp.einsum(sums, matrices, weights[name]) for name in names if name in weights}
@@ -45,16 +40,23 @@ def _scaled(weights: Tensors, factor: Any, *names: str) -> Tensors:
 
 
 def _qk_shapes(block: Block) -> Shapes:
-    group = key_group(block.attention)
-    return {} if group is None else {"keys": (block.attention.groups, group.dimension)}
+    a = block.attention
+    if a.qk_norm is not None:
+        return {}
+    rest = a.key_size - a.rotated
+    return {"plane": (a.groups, a.rotated // 2, 2), "rest": (a.groups, rest, rest)}
 
 
 def _qk(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
-    """K_g → C K_g, and Q_h → C^{-T} Q_h for every h of the group (gauge-qk, gauge-rope)."""
-    group = key_group(block.attention)
+    """K_g → C K_g, and Q_h → C^{-T} Q_h for every h of the group (gauge-qk, gauge-rope).
+
+    C = 1 + Σ tᵢ ξᵢ with the generators ξᵢ of the group: those of the planes first, then the rest.
+    """
+    a, group = block.attention, key_group(block.attention)
     if group is None:
         return {}
-    C = _near(group, parameters["keys"])
+    t = jnp.concatenate([parameters[k].reshape(a.groups, -1) for k in ("plane", "rest")], axis=1)
+    C = jnp.eye(a.key_size) + jnp.tensordot(t, group.generators(), 1)
     keys = _turned(weights, "gij,gj...->gi...", C, "key", "key_bias")
     D = jnp.linalg.inv(C)
     return keys | _turned(weights, "gji,grj...->gri...", D, "query", "query_bias")
@@ -94,12 +96,12 @@ def _head_scale(block: Block, parameters: Parameters, weights: Tensors) -> Tenso
 
 def _ov_shapes(block: Block) -> Shapes:
     a = block.attention
-    return {"values": (a.groups, a.value_size**2)}
+    return {"change": (a.groups, a.value_size, a.value_size)}
 
 
 def _ov(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """V_g → D V_g, and O_h → O_h D^{-1} for every h of the group (gauge-ov)."""
-    D = _near(GL(block.attention.value_size), parameters["values"])
+    D = jnp.eye(block.attention.value_size) + parameters["change"]
     values = _turned(weights, "gij,gj...->gi...", D, "value", "value_bias")
     return values | _turned(weights, "gij,grdi->grdj", jnp.linalg.inv(D), "output")
 
