@@ -6,6 +6,7 @@ import sys
 from dataclasses import fields
 from fractions import Fraction
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,7 +143,9 @@ def test_the_json_form_names_attributes_that_exist(values):
 
 def test_numbers_that_json_does_not_have_are_null_and_arrays_lists():
     value = {"a": np.array([1.5, np.inf]), "b": (Fraction(1, 4), nm.Architecture((2, 1), (1,), 2))}
+    value["c"] = Path("a") / "b"
     found = as_json(value)
+    assert found["c"] == str(value["c"])
     assert found["a"] == [1.5, None]
     assert found["b"][0] == 0.25
     assert found["b"][1]["widths"] == [2, 1]

@@ -10,6 +10,7 @@ from fractions import Fraction
 from importlib import import_module
 from math import isfinite
 from operator import attrgetter
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 from neuromanifold.errors import MissingExtraError
@@ -77,6 +78,8 @@ def as_json(value: Any) -> Any:
         return as_json(value.tolist())
     if isinstance(value, float | Fraction):
         return float(value) if isfinite(value) else None
+    if isinstance(value, PurePath):
+        return str(value)
     if isinstance(value, Mapping):
         return {str(key): as_json(part) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

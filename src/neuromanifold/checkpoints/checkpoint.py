@@ -63,7 +63,7 @@ class Checkpoint:
     def stored(self, name: str) -> np.ndarray:
         """A tensor of the block in the dtype of the file."""
         slot, part = self._places[name]
-        return part.split(self.model.tensor(slot.file))
+        return slot.split(part, self.model.tensor(slot.file))
 
     def dtype(self, name: str) -> np.dtype:
         """The dtype in which a tensor of the block is stored."""
@@ -118,6 +118,7 @@ class Checkpoint:
         path: str | Path,
         tensor: Callable[[str], np.ndarray] | Mapping[str, np.ndarray],
         *,
+        head: str | None = None,
         dtype: np.dtype | None = None,
         force: bool = False,
     ) -> None:
@@ -126,6 +127,7 @@ class Checkpoint:
         Args:
             path: the safetensors file.
             tensor: the new tensor of each name in the block, asked for when its turn comes.
+            head: the file's name for a head of its own that a tied model gets.
             dtype: of all floating-point tensors, instead of the stored ones.
             force: replace an existing file.
         """
@@ -135,7 +137,10 @@ class Checkpoint:
             return lambda: slot.join({part.name: np.asarray(get(part.name)) for part in slot.parts})
 
         changed = {slot.file: joined(slot) for slot in self.found.slots}
-        write_model(self.model, path, changed, dtype=dtype, force=force)
+        added = None
+        if head is not None:
+            changed[head], added = lambda: get("unembedding"), {head: self.file_name("tokens")}
+        write_model(self.model, path, changed, added=added, dtype=dtype, force=force)
 
 
 def layout_order(stored: Rotary | None, wanted: Rotary | None) -> np.ndarray | None:

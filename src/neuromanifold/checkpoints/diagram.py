@@ -6,7 +6,7 @@ the direction 1, exchanged tables, rotations of the stream between two norms) ar
 each part of the gauge group. Inputs are mixtures of tokens, with weights that sum to one.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,15 +15,14 @@ import numpy as np
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.forward import apply
+from neuromanifold.checkpoints.gauge.attention import key_group
 from neuromanifold.checkpoints.gauge.family import PartFamily
 from neuromanifold.checkpoints.gauge.group import parts
 from neuromanifold.checkpoints.gauge.norms import readings
 from neuromanifold.checkpoints.gauge.part import Readout
 from neuromanifold.networks.network import Network
 from neuromanifold.networks.space import Axis, Group, Space, Tensor
-from neuromanifold.symmetry.groups import GL, Monomial, RotationCommutant
-
-_PAIRING = {"half": "halves", "interleaved": "neighbours"}
+from neuromanifold.symmetry.groups import GL, Monomial, Scale
 
 
 def block_network(block: Block, readout: Readout = "logits", tokens: int = 2) -> Network:
@@ -63,21 +62,6 @@ def _sample(block: Block, tokens: int) -> dict[str, jax.ShapeDtypeStruct]:
     return {name: jax.ShapeDtypeStruct((n - 1, tokens), np.float64) for name, n in rows.items()}
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A space of every layer: its name and group, and the part of the gauge group it stands for."""
-
-    name: str
-    group: Group
-    part: str
-    statement: str
-
-    def space(self, at: str, over: tuple[Space, ...] = ()) -> Space:
-        return Space(
-            f"{at}{self.name}", self.group.size, self.group, over, self.part, self.statement
-        )
-
-
 class _Diagram:
     """The spaces of a block, made once, and the axes of its tensors in them."""
 
@@ -87,6 +71,16 @@ class _Diagram:
         self.stream = Space("stream", block.width)
         self.read = self._norm_spaces()
 
+    def space(self, name: str, size: int) -> Space:
+        """The space of this name, without a group."""
+        return self.made.setdefault(name, Space(name, size))
+
+    def changed(
+        self, name: str, group: Group, part: str, statement: str, over: tuple[Space, ...] = ()
+    ) -> Space:
+        """The space of this name, whose group is a part of the gauge group."""
+        return self.made.setdefault(name, Space(name, group.size, group, over, part, statement))
+
     def _norm_spaces(self) -> dict[str, Space]:
         """For each norm whose gain is free, and each tensor that reads it, the space between."""
         found: dict[str, Space] = {}
@@ -95,15 +89,10 @@ class _Diagram:
         for r in readings(self.block):
             if r.alone:
                 group = Monomial(self.block.shapes[r.norm][0], "nonzero")
-                line = _Line(f"{r.norm} output", group, "norm gains", "norm-absorption")
-                space = line.space("")
+                space = self.changed(f"{r.norm} output", group, "norm gains", "norm-absorption")
                 names = (r.norm, f"{r.norm}_shift", *(r.at + reader for reader in r.readers))
                 found |= dict.fromkeys(names, space)
         return found
-
-    def once(self, name: str, size: int) -> Space:
-        """The space of this name, without a group."""
-        return self.made.setdefault(name, Space(name, size))
 
     def axes(self, name: str) -> list[Space | Axis]:
         """The axes of a tensor."""
@@ -111,60 +100,48 @@ class _Diagram:
         shape = self.block.shapes[name]
         if name in self.read and len(shape) == 1:
             return [self.read[name]]
-        head = self._head_axes(f"{at}.", last)
-        found = head if head is not None else self._neuron_axes(f"{at}.", last)
-        if found is not None:
-            return [self._reading(name) if axis == "reads" else axis for axis in found]
-        plain: list[Space | Axis] = [self.once(f"{name} axis {k}", n) for k, n in enumerate(shape)]
-        if name in self.read:
-            plain[-1] = self.read[name].dual
-        return plain
+        reads = self.read[name].dual if name in self.read else self.stream.dual
+        found = self._head_axes(f"{at}.", last, reads) or self._neuron_axes(f"{at}.", last, reads)
+        if found:
+            return found
+        plain: list[Space | Axis] = [self.space(f"{name} axis {k}", n) for k, n in enumerate(shape)]
+        return [*plain[:-1], reads] if name in self.read else plain
 
-    def _reading(self, name: str) -> Axis:
-        return self.read[name].dual if name in self.read else self.stream.dual
-
-    def _head_axes(self, at: str, last: str) -> list[Any] | None:
-        a = self.block.attention
-        kind = last.removesuffix("_bias")
+    def _head_axes(self, at: str, last: str, reads: Axis) -> list[Space | Axis]:
+        a, kind = self.block.attention, last.removesuffix("_bias")
         if kind not in ("query", "key", "value", "output") or last == "output_bias":
-            return None
-        groups, members = self.once(f"{at}groups", a.groups), self.once(f"{at}queries", a.sharing)
+            return []
+        groups, members = self.space(f"{at}groups", a.groups), self.space(f"{at}queries", a.sharing)
         space = self._keys(at, groups) if kind in ("query", "key") else self._values(at, groups)
         front = [groups, members] if kind in ("query", "output") else [groups]
         if kind == "output":
             return [*front, self.stream, space.dual]
         own = space.dual if kind == "query" else space.axis
-        return [*front, own] if last != kind else [*front, own, "reads"]
+        return [*front, own] if last != kind else [*front, own, reads]
 
     def _keys(self, at: str, groups: Space) -> Space:
-        a = self.block.attention
-        if a.qk_norm is not None:
-            return self.once(f"{at}keys", a.key_size)
-        group: Group = GL(a.key_size)
-        if a.rotary is not None:
-            pairing: Any = _PAIRING[a.rotary.layout]
-            group = RotationCommutant(a.key_size, a.rotated, pairing)
-        line = _Line("keys", group, "query–key", "gauge-qk")
-        return self.made.setdefault(f"{at}keys", line.space(at, (groups,)))
+        group = key_group(self.block.attention)
+        if group is None:
+            return self.space(f"{at}keys", self.block.attention.key_size)
+        return self.changed(f"{at}keys", group, "query–key", "gauge-qk", (groups,))
 
     def _values(self, at: str, groups: Space) -> Space:
-        line = _Line("values", GL(self.block.attention.value_size), "value–output", "gauge-ov")
-        return self.made.setdefault(f"{at}values", line.space(at, (groups,)))
+        group = GL(self.block.attention.value_size)
+        return self.changed(f"{at}values", group, "value–output", "gauge-ov", (groups,))
 
-    def _neuron_axes(self, at: str, last: str) -> list[Any] | None:
+    def _neuron_axes(self, at: str, last: str, reads: Axis) -> list[Space | Axis]:
         mlp = self.block.mlp
         if mlp is None or last not in ("up", "up_bias", "gate", "gate_bias", "down"):
-            return None
-        rectified = mlp.activation in ("relu", "relu2")
-        if mlp.gated and rectified:  # two scales a neuron: the part of the gauge group has both
-            neurons = self.once(f"{at}neurons", mlp.size)
+            return []
+        scalings = mlp.scalings
+        if len(scalings) > 1:  # two scales a neuron: the part of the gauge group has both
+            neurons = self.space(f"{at}neurons", mlp.size)
         else:
-            scale: Any = "nonzero" if mlp.gated else "positive" if rectified else "none"
-            line = _Line("neurons", Monomial(mlp.size, scale, True), "MLP scale", "mlp-scale")
-            neurons = self.made.setdefault(f"{at}neurons", line.space(at))
-        squared = mlp.activation == "relu2" and not mlp.gated
-        exponent = {"up": 1, "gate": 0, "down": -2 if squared else -1}[last.removesuffix("_bias")]
-        own = neurons.power(exponent)
+            scale: Scale = "nonzero" if mlp.gated else "positive" if scalings else "none"
+            group = Monomial(mlp.size, scale, True)
+            neurons = self.changed(f"{at}neurons", group, "MLP scale", "mlp-scale")
+        paid = -scalings.get("up", 1)
+        own = neurons.power({"up": 1, "gate": 0, "down": paid}[last.removesuffix("_bias")])
         if last == "down":
             return [self.stream, own]
-        return [own, "reads"] if last in ("up", "gate") else [own]
+        return [own, reads] if last in ("up", "gate") else [own]

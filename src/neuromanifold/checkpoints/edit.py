@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,24 +11,19 @@ from neuromanifold.checkpoints.block_parts import Layout
 from neuromanifold.checkpoints.canonical import Canonical, Steps
 from neuromanifold.checkpoints.checkpoint import Checkpoint
 from neuromanifold.checkpoints.fold import untied
-from neuromanifold.checkpoints.readers.contents import FLOATS
-from neuromanifold.checkpoints.writing import rounded, write_safetensors
+from neuromanifold.display import Recorded
 from neuromanifold.errors import ArgumentError, FileFormatError, NotCoveredError
 
 _FOLD = Steps(fold=True, drop_dead=False, balance=False, order=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Recorded):
     """What an edit wrote: the folder, in words what was done, and what to know."""
 
     folder: str
     done: str
     remarks: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, object]:
-        """The edit as JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return f"{self.done} Written to {self.folder}." + "".join(f" {r}." for r in self.remarks)
@@ -68,7 +63,7 @@ def fold_norms(checkpoint: Checkpoint, out: str | Path, *, untie: bool = False) 
     target = untied(block) if untie else block
     form = Canonical(checkpoint.as_block(target), _FOLD)
     config: dict[str, object] = {"tie_word_embeddings": False} if untie else {}
-    _write(checkpoint, folder, form.tensor, config, untie=untie)
+    _write(checkpoint, folder, form.tensor, config, "lm_head.weight" if untie else None)
     done = "Norms folded, the head untied." if untie else "Norms folded."
     return Edit(str(out), done, tuple(remarks))
 
@@ -88,31 +83,13 @@ def _write(
     folder: Path,
     tensor: Callable[[str], np.ndarray],
     config: dict[str, object],
-    *,
-    untie: bool = False,
+    head: str | None = None,
 ) -> None:
     """A new folder with config.json and model.safetensors, in the original names and dtypes."""
-    model = checkpoint.model
-    places = {slot.file: slot for slot in checkpoint.found.slots}
-    layout = {name: (model.dtype(name), model.shape(name)) for name in model.names}
-    if untie:
-        table = checkpoint.file_name("tokens")
-        layout["lm_head.weight"] = layout[table]
-        places.pop("lm_head.weight", None)
-
-    def stored(name: str) -> np.ndarray:
-        if untie and name == "lm_head.weight":
-            return rounded(name, tensor("unembedding"), layout[name][0])
-        if name not in places:
-            return model.stored(name).read()
-        slot = places[name]
-        joined = slot.join({part.name: tensor(part.name) for part in slot.parts})
-        return rounded(name, joined, layout[name][0]) if layout[name][0] in FLOATS else joined
-
     folder.mkdir()
     try:
-        write_safetensors(folder / "model.safetensors", layout, stored, model.metadata)
-        text = json.dumps({**model.config, **config}, indent=2)
+        checkpoint.write(folder / "model.safetensors", tensor, head=head)
+        text = json.dumps({**checkpoint.model.config, **config}, indent=2)
         (folder / "config.json").write_text(text + "\n", encoding="utf-8")
     except BaseException:
         for path in folder.iterdir():

@@ -4,7 +4,8 @@
 model runs with the weights of one layer in memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -90,31 +91,22 @@ def layer_step(block: Block, tensors: Tensors, x: jax.Array, layer: int = 0) -> 
     def norm(name: str, y: jax.Array) -> jax.Array:
         return y if block.norm is None else normalise(block.norm, tensors, name, y)
 
-    windows = block.attention.windows
-    window = windows[layer] if windows else None
-
-    def attention(y: jax.Array) -> jax.Array:
-        return attend(block.attention, tensors, y, window)
-
-    def mlp(y: jax.Array) -> jax.Array:
-        return jnp.zeros_like(y) if block.mlp is None else perceptron(block.mlp, tensors, y)
-
-    if block.placement == "post":
-        x = norm("attention_norm", x + attention(x))
-        return x if block.mlp is None else norm("mlp_norm", x + mlp(x))
+    window = block.attention.windows[layer] if block.attention.windows else None
+    parts: dict[str, Callable[[jax.Array], jax.Array]]
+    parts = {"attention": partial(attend, block.attention, tensors, window=window)}
+    if block.mlp is not None:
+        parts["mlp"] = partial(perceptron, block.mlp, tensors)
     if block.is_parallel:
         other = "attention_norm" if block.placement == "parallel" else "mlp_norm"
-        return x + attention(norm("attention_norm", x)) + mlp(norm(other, x))
-    written = attention(norm("attention_norm", x))
-    if block.placement == "sandwich":
-        written = norm("attention_out_norm", written)
-    x = x + written
-    if block.mlp is None:
-        return x
-    written = mlp(norm("mlp_norm", x))
-    if block.placement == "sandwich":
-        written = norm("mlp_out_norm", written)
-    return x + written
+        return x + parts["attention"](norm("attention_norm", x)) + parts["mlp"](norm(other, x))
+    for kind, part in parts.items():
+        if block.placement == "post":
+            x = norm(f"{kind}_norm", x + part(x))
+        else:
+            written = part(norm(f"{kind}_norm", x))
+            sandwich = block.placement == "sandwich"
+            x = x + (norm(f"{kind}_out_norm", written) if sandwich else written)
+    return x
 
 
 def readout(block: Block, weights: Tensors, x: jax.Array) -> jax.Array:
@@ -143,15 +135,7 @@ def normalise(norm: Norm, tensors: Tensors, name: str, x: jax.Array) -> jax.Arra
 def attend(a: Attention, tensors: Tensors, n: jax.Array, window: int | None = None) -> jax.Array:
     """What the heads write, from what they read."""
     count = n.shape[1]
-    query = jnp.einsum("grkd,dt->grkt", tensors["query"], n)
-    key = jnp.einsum("gkd,dt->gkt", tensors["key"], n)
-    value = jnp.einsum("gvd,dt->gvt", tensors["value"], n)
-    if a.query_bias:
-        query = query + tensors["query_bias"][..., None]
-    if a.key_bias:
-        key = key + tensors["key_bias"][..., None]
-    if a.value_bias:
-        value = value + tensors["value_bias"][..., None]
+    query, key, value = (_read(tensors, name, n) for name in ("query", "key", "value"))
     if a.qk_norm is not None:
         query = _head_norm(query, tensors["query_norm"], a)
         key = _head_norm(key, tensors["key_norm"], a)
@@ -168,6 +152,13 @@ def attend(a: Attention, tensors: Tensors, n: jax.Array, window: int | None = No
     mixed = jnp.einsum("grst,gvt->grvs", jax.nn.softmax(scores, axis=-1), value)
     written = jnp.einsum("grdv,grvs->ds", tensors["output"], mixed)
     return written + tensors["output_bias"][:, None] if a.output_bias else written
+
+
+def _read(tensors: Tensors, name: str, n: jax.Array) -> jax.Array:
+    """The map of this name, of every head, and its bias if it has one."""
+    y = jnp.einsum("...kd,dt->...kt", tensors[name], n)
+    bias = tensors.get(f"{name}_bias")
+    return y if bias is None else y + bias[..., None]
 
 
 def _head_norm(x: jax.Array, gain: Any, a: Attention) -> jax.Array:
@@ -212,18 +203,12 @@ def relative_buckets(relative: Relative, count: int) -> np.ndarray:
 
 def perceptron(mlp: Mlp, tensors: Tensors, n: jax.Array) -> jax.Array:
     """What the MLP writes, from what it reads."""
-    up = jnp.asarray(tensors["up"]) @ n
-    if mlp.bias:
-        up = up + tensors["up_bias"][:, None]
+    up = _read(tensors, "up", n)
     if mlp.gated:
-        gate = jnp.asarray(tensors["gate"]) @ n
-        if mlp.bias:
-            gate = gate + tensors["gate_bias"][:, None]
-        hidden = activate(mlp.activation, gate) * up
+        hidden = activate(mlp.activation, _read(tensors, "gate", n)) * up
     else:
         hidden = activate(mlp.activation, up)
-    written = jnp.asarray(tensors["down"]) @ hidden
-    return written + tensors["down_bias"][:, None] if mlp.output_bias else written
+    return _read(tensors, "down", hidden)
 
 
 def activate(name: str, x: jax.Array) -> jax.Array:

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from neuromanifold.checkpoints.readers.contents import FLOATS, Contents, Stored
-from neuromanifold.checkpoints.readers.folder import read_folder
-from neuromanifold.checkpoints.readers.format import read_file
+from neuromanifold.checkpoints.readers.format import read_file, read_folder
 from neuromanifold.checkpoints.readers.json_object import read_json
 from neuromanifold.errors import FileFormatError
 

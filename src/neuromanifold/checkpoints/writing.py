@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuromanifold.checkpoints.readers.contents import FLOATS
-from neuromanifold.checkpoints.readers.safetensors import DTYPES
+from neuromanifold.checkpoints.readers.contents import DTYPES, FLOATS
 from neuromanifold.checkpoints.reading import Model
 from neuromanifold.errors import FileFormatError, WeightsError
 from neuromanifold.files import write_whole
@@ -70,6 +69,7 @@ def write_model(
     path: str | Path,
     changed: Mapping[str, Callable[[], np.ndarray]],
     *,
+    added: Mapping[str, str] | None = None,
     dtype: np.dtype | None = None,
     force: bool = False,
 ) -> None:
@@ -80,22 +80,25 @@ def write_model(
         path: the safetensors file.
         changed: for each changed tensor a function that computes it, called once, when its turn
             comes; the result is rounded to the dtype of the tensor it replaces.
+        added: tensors among the changed ones that the file may lack, each with the one of the file
+            that has its dtype and shape.
         dtype: the dtype of all floating-point tensors instead of the stored ones.
         force: replace an existing file.
     """
-    unknown = sorted(changed.keys() - set(model.names))
+    places = dict(zip(model.names, model.names, strict=True)) | dict(added or {})
+    unknown = sorted(changed.keys() - places.keys())
     if unknown:
         raise FileFormatError(f"{model.path} has no tensor {unknown[0]} to change")
-
-    def dtype_of(name: str) -> np.dtype:
-        stored = model.dtype(name)
-        return dtype if dtype is not None and stored in FLOATS else stored
+    layout = {}
+    for name, place in places.items():
+        stored = model.dtype(place)
+        written = stored if dtype is None or stored not in FLOATS else dtype
+        layout[name] = written, model.shape(place)
 
     def tensor(name: str) -> np.ndarray:
         array = changed[name]() if name in changed else model.stored(name).read()
-        return rounded(name, array, dtype_of(name))
+        return rounded(name, array, layout[name][0])
 
-    layout = {name: (dtype_of(name), model.shape(name)) for name in model.names}
     write_safetensors(path, layout, tensor, model.metadata, force=force)
 
 

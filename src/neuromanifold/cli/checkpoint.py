@@ -14,7 +14,7 @@ from neuromanifold.cost import Cost, ModelSizes, looking
 
 if TYPE_CHECKING:
     from neuromanifold.checkpoints.audit import Audit
-    from neuromanifold.checkpoints.checkpoint import Checkpoint
+    from neuromanifold.checkpoints.face import RealModel
 
 Model = Annotated[
     Path, Parameter(help="a folder with config.json, a .safetensors, .bin, .pt or .gguf file")
@@ -39,17 +39,17 @@ class ModelOptions:
         Path | None, Parameter(help="a description of a model of no known family")
     ] = None
 
-    def open(self, model: Path) -> "Checkpoint":
+    def open(self, model: Path) -> "RealModel":
         """The model in a file."""
-        from neuromanifold.checkpoints.checkpoint import open_checkpoint
+        from neuromanifold.checkpoints.face import checkpoint
 
-        return open_checkpoint(model, config=self.config, heads=self.heads, family=self.family)
+        return checkpoint(model, config=self.config, heads=self.heads, family=self.family)
 
 
 MODEL = ModelOptions()
 
 
-def cost_of(*models: "Checkpoint") -> Cost:
+def cost_of(*models: "RealModel") -> Cost:
     """What a look at every layer of some models costs, from their configurations."""
     from math import prod
 
@@ -83,7 +83,6 @@ def audit(
 
     Example: neuromanifold checkpoint audit my-model --html audit.html
     """
-    from neuromanifold.checkpoints.audit import audit as look
     from neuromanifold.files import check_writable, write_file
 
     check_figure(figure, force=force)
@@ -91,7 +90,7 @@ def audit(
         check_writable(html, force=force)
     opened = described.open(model)
     with run.spend(cost_of(opened), "reading the layers"):
-        found = look(opened, readout, certify=certify)
+        found = opened.audit(readout, certify=certify)
     if figure is not None:
         from neuromanifold.checkpoints.picture import audit_figure
         from neuromanifold.style import figure_of
@@ -175,7 +174,6 @@ def same(
     Example: neuromanifold checkpoint same before.safetensors after.gguf
     """
     from neuromanifold.checkpoints.adapters.peft import load_adapter
-    from neuromanifold.checkpoints.face import RealModel
     from neuromanifold.errors import ArgumentError
     from neuromanifold.files import check_writable
 
@@ -183,10 +181,10 @@ def same(
         raise ArgumentError(f"--rtol lies between 0 and 1; got {rtol}")
     if element_out is not None:
         check_writable(element_out, force=force)
-    first, second = (RealModel(described.open(path)) for path in (before, after))
+    first, second = (described.open(path) for path in (before, after))
     update = None if adapter is None else load_adapter(adapter)
     rounds = 0 if update is None else 2 * -(-len(update.modules) // first.block.layers)
-    cost = (2 + rounds) * cost_of(first.checkpoint, second.checkpoint)
+    cost = (2 + rounds) * cost_of(first, second)
     with run.spend(cost, "comparing the layers"):
         found = first.same(second, adapter=update, rtol=rtol, seed=seed)
     if element_out is not None and found.verdict == "same":
@@ -209,11 +207,9 @@ def convert_rope(
 
     Example: neuromanifold checkpoint convert-rope my-model converted --to interleaved
     """
-    from neuromanifold.checkpoints.edit import convert_rope as convert
-
     opened = described.open(source)
     with run.spend(cost_of(opened), "converting"):
-        made = convert(opened, out, to)
+        made = opened.convert_rope(out, to)
     run.show(made)
 
 
@@ -231,9 +227,7 @@ def fold_norms(
 
     Example: neuromanifold checkpoint fold-norms my-model folded --untie
     """
-    from neuromanifold.checkpoints.edit import fold_norms as fold
-
     opened = described.open(source)
     with run.spend(cost_of(opened), "folding"):
-        made = fold(opened, out, untie=untie)
+        made = opened.fold_norms(out, untie=untie)
     run.show(made)

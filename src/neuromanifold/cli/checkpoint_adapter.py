@@ -64,12 +64,7 @@ def canonical(
 
     Example: neuromanifold checkpoint adapter canonical my-adapter --out canonical
     """
-    from neuromanifold.checkpoints.adapters.peft import load_adapter
-    from neuromanifold.checkpoints.adapters.reduce import canonical_adapter
-
-    with run.spend(_cost(adapter), "factoring"):
-        made = canonical_adapter(load_adapter(adapter), dtype=dtype_of(dtype))
-    _finish(made, out, force, run)
+    shrink(adapter, out=out, dtype=dtype, force=force, run=run)
 
 
 def merge(

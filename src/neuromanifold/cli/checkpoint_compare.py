@@ -28,12 +28,10 @@ def compare(
 
     Example: neuromanifold checkpoint compare base fine-tuned --figure moved.png
     """
-    from neuromanifold.checkpoints.compare import compare as find
-
     check_figure(figure, force=force)
     one, other = described.open(first), described.open(second)
     with run.spend(2 * cost_of(one, other), "comparing"):
-        found = find(one, other)
+        found = one.compare(other)
     if figure is not None:
         from neuromanifold.checkpoints.heatmap import compare_figure
         from neuromanifold.style import figure_of
@@ -96,9 +94,7 @@ def fingerprint(
 
     Example: neuromanifold checkpoint fingerprint my-model
     """
-    from neuromanifold.checkpoints.fingerprint import model_fingerprint
-
     opened = described.open(model)
     with run.spend(cost_of(opened), "reading the layers"):
-        found = model_fingerprint(opened)
+        found = opened.fingerprint()
     run.show(found)

@@ -16,12 +16,13 @@ from neuromanifold.checkpoints.adapters.low_rank import (
     roundoff,
     spectrum,
 )
+from neuromanifold.display import Recorded
 
 RankVerdict = Literal["exact", "numerical", "undecided"]
 
 
 @dataclass(frozen=True)
-class ModuleAudit:
+class ModuleAudit(Recorded):
     """One update.
 
     Attributes:
@@ -56,18 +57,19 @@ class ModuleAudit:
     scale: float
     imbalance: float | None
 
-    def to_dict(self) -> dict[str, object]:
-        """The JSON of one module."""
-        return {**vars(self), "shape": list(self.shape), "singular_values": [*self.singular_values]}
-
 
 @dataclass(frozen=True)
-class AdapterAudit:
+class AdapterAudit(Recorded):
     """All updates of an adapter."""
 
     adapter: Adapter
     modules: tuple[ModuleAudit, ...]
     prime: int
+
+    _json = (
+        "adapter=adapter.path parameters=adapter.parameters needed redundant prime modules "
+        "notes=adapter.notes"
+    )
 
     @property
     def needed(self) -> int:
@@ -96,18 +98,6 @@ class AdapterAudit:
             "dimensions without a meaning"
         )
         return text + (f"; rank undecided in {', '.join(undecided)}." if undecided else ".")
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON of `checkpoint adapter audit`."""
-        return {
-            "adapter": str(self.adapter.path),
-            "parameters": self.adapter.parameters,
-            "needed": self.needed,
-            "redundant": self.redundant,
-            "prime": self.prime,
-            "modules": [module.to_dict() for module in self.modules],
-            "notes": list(self.adapter.notes),
-        }
 
 
 def audit_adapter(adapter: Adapter) -> AdapterAudit:

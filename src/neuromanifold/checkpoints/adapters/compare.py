@@ -15,6 +15,7 @@ from neuromanifold.checkpoints.adapters.adapter import Adapter
 from neuromanifold.checkpoints.adapters.low_rank import LowRank, roundoff, spectrum
 from neuromanifold.checkpoints.adapters.peft import load_adapter
 from neuromanifold.checkpoints.dyadic import depth, primes_beyond
+from neuromanifold.display import Recorded
 from neuromanifold.errors import ArgumentError
 
 Level = Literal["exact", "equal to rounding", "different"]
@@ -23,7 +24,7 @@ _ROWS = 1024
 
 
 @dataclass(frozen=True)
-class ModuleDistance:
+class ModuleDistance(Recorded):
     """Two updates of one module.
 
     Attributes:
@@ -42,13 +43,9 @@ class ModuleDistance:
     tolerance: float
     level: Level
 
-    def to_dict(self) -> dict[str, object]:
-        """The JSON of one module."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
-class AdapterDistance:
+class AdapterDistance(Recorded):
     """Two adapters, module by module; a module that one of them lacks is zero there."""
 
     first: Path
@@ -57,6 +54,8 @@ class AdapterDistance:
     distance: float
     relative: float
     level: Level
+
+    _json = "first second level distance relative modules"
 
     def __str__(self) -> str:
         names = f"{self.first} and {self.second}"
@@ -69,17 +68,6 @@ class AdapterDistance:
             f"{names} differ: ‖ΔW − ΔW′‖ = {self.distance:.4g}, relative {self.relative:.3g}; "
             f"most in {worst.name} ({worst.relative:.3g})."
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON of one pair."""
-        return {
-            "first": str(self.first),
-            "second": str(self.second),
-            "level": self.level,
-            "distance": self.distance,
-            "relative": self.relative,
-            "modules": [module.to_dict() for module in self.modules],
-        }
 
 
 def adapter_distance(first: str | Path | Adapter, second: str | Path | Adapter) -> AdapterDistance:

@@ -19,6 +19,7 @@ from neuromanifold.checkpoints.adapters.low_rank import (
 )
 from neuromanifold.checkpoints.adapters.peft import load_adapter, save_adapter
 from neuromanifold.checkpoints.writing import rounded
+from neuromanifold.display import Recorded
 from neuromanifold.errors import ArgumentError
 
 NEAR = 1e-6
@@ -26,7 +27,7 @@ NEAR = 1e-6
 
 
 @dataclass(frozen=True)
-class ModuleChange:
+class ModuleChange(Recorded):
     """What became of one update.
 
     Attributes:
@@ -48,25 +49,24 @@ class ModuleChange:
     dropped: float
     blocks: tuple[tuple[int, int], ...]
 
+    _json = "name size rank norm error dropped blocks relative"
+
     @property
     def relative(self) -> float:
         """The error over the norm of the update; 0 when both vanish."""
         return self.error / self.norm if self.norm else 0.0
 
-    def to_dict(self) -> dict[str, object]:
-        """The JSON of one module."""
-        blocks = [list(block) for block in self.blocks]
-        return {**vars(self), "relative": self.relative, "blocks": blocks}
-
 
 @dataclass(frozen=True)
-class Reduced:
+class Reduced(Recorded):
     """An adapter that was computed from others, with what that cost."""
 
     adapter: Adapter
     changes: tuple[ModuleChange, ...]
     before: int
     notes: tuple[str, ...] = ()
+
+    _json = "parameters=adapter.parameters before relative modules=changes notes"
 
     @property
     def relative(self) -> float:
@@ -90,16 +90,6 @@ class Reduced:
             f"updates {self.relative:.2g}, largest {worst.relative:.2g} in {worst.name}."
         )
 
-    def to_dict(self) -> dict[str, object]:
-        """The JSON of `checkpoint adapter canonical`, `merge` and `shrink`."""
-        return {
-            "parameters": self.adapter.parameters,
-            "before": self.before,
-            "relative": self.relative,
-            "modules": [change.to_dict() for change in self.changes],
-            "notes": list(self.notes),
-        }
-
 
 Choice = Callable[[Spectrum], int]
 """The rank to keep of an update."""
@@ -111,7 +101,7 @@ def canonical_adapter(adapter: Adapter, *, dtype: np.dtype | None = None) -> Red
     ΔW = U Σ Vᵀ, B = U √Σ, A = √Σ Vᵀ, the largest entry of each row of A positive; scale 1; the
     null part is dropped, so adapters of different inner size with the same updates meet as well.
     """
-    return _reduce([adapter], (1.0,), _true_rank, dtype)
+    return shrink_adapter(adapter, dtype=dtype)
 
 
 def shrink_adapter(
@@ -163,10 +153,6 @@ def merge_adapters(
     return _reduce(loaded, tuple(weights), _choice(rank, error), dtype)
 
 
-def _true_rank(found: Spectrum) -> int:
-    return counted_rank(found)[0]
-
-
 def _choice(rank: int | None, error: float | None) -> Choice:
     if rank is not None and error is not None:
         raise ArgumentError("give a rank or an error to shrink to, not both")
@@ -176,7 +162,7 @@ def _choice(rank: int | None, error: float | None) -> Choice:
         raise ArgumentError(f"the relative error must be from 0 to below 1; got {error}")
 
     def choose(found: Spectrum) -> int:
-        full = _true_rank(found)
+        full = counted_rank(found)[0]
         if rank is not None:
             return min(rank, full)
         if error is None:

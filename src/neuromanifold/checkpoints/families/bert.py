@@ -1,16 +1,10 @@
 """BERT, MiniLM, RoBERTa, ALBERT: norms after the sum; what reads the hidden states is outside."""
 
-from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 
-from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.families.layout import Family, Settings, table_slots
-from neuromanifold.checkpoints.families.settings import (
-    activation,
-    biased_mlp,
-    layer_norm,
-    plain_attention,
-)
+from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.families.layout import Family
+from neuromanifold.checkpoints.families.settings import Settings, plain_attention, usual_block
 from neuromanifold.errors import NotCoveredError
 
 _TABLES = {
@@ -38,80 +32,64 @@ _ALBERT = _TABLES | {
     f"{_SHARED}.attention.LayerNorm": "attention_norm",
     f"{_SHARED}.full_layer_layer_norm": "mlp_norm",
 }
-_LOOKERS = ("cls.", "lm_head", "predictions.")
-_OUTSIDE = ("pooler", "cls.", "classifier", "qa_outputs", "lm_head", "predictions.", "sop_")
 
 
-def bert_block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
+def read_bert(settings: Settings, held: Shapes) -> Block:
     """The block of a BERT or RoBERTa configuration."""
     offset = 0
     if settings.word("model_type", default="bert") != "bert":
         offset = settings.whole("pad_token_id", default=1) + 1
-    return _block(settings, "bert", offset)
+    return _block(settings, "bert", "gelu", position_offset=offset)
 
 
-def albert_block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
+def read_albert(settings: Settings, held: Shapes) -> Block:
     """The block of an ALBERT configuration."""
-    if (
-        settings.whole("num_hidden_groups", default=1) != 1
-        or settings.whole("inner_group_num", default=1) != 1
-    ):
+    if any(settings.whole(key, default=1) != 1 for key in ("num_hidden_groups", "inner_group_num")):
         raise NotCoveredError("ALBERT with several groups of layers is not covered")
-    return _block(settings, "albert", 0, settings.whole("embedding_size", default=128))
+    embed = settings.whole("embedding_size", default=128)
+    return _block(settings, "albert", "gelu_new", shared=True, embed_width=embed)
 
 
-def _block(settings: Settings, family: str, offset: int, embed: int | None = None) -> Block:
+def _block(settings: Settings, family: str, act: str, **fields: int) -> Block:
     d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
     kind = settings.word("position_embedding_type", default="absolute")
     if kind != "absolute":
         raise NotCoveredError(f"positions of type {kind!r} are not covered; absolute ones are")
-    tables = (
-        ("tokens", settings.whole("vocab_size")),
-        ("positions", settings.whole("max_position_embeddings")),
-        ("types", settings.whole("type_vocab_size", default=2)),
-    )
-    return Block(
+    return usual_block(
+        settings,
+        plain_attention(d, heads, bias=True, causal=settings.flag("is_decoder", False)),
+        act=act,
+        eps=1e-12,
         family=family,
-        width=d,
-        layers=settings.whole("num_hidden_layers"),
-        attention=plain_attention(d, heads, bias=True, causal=settings.flag("is_decoder", False)),
-        mlp=biased_mlp(
-            settings.whole("intermediate_size"),
-            activation(settings, "hidden_act", default="gelu" if embed is None else "gelu_new"),
-        ),
-        norm=layer_norm(settings, "layer_norm_eps", 1e-12),
         placement="post",
-        shared=family == "albert",
         embed_norm=True,
-        embed_width=embed,
-        tables=tables,
-        position_offset=offset,
+        tables=(
+            ("tokens", settings.whole("vocab_size")),
+            ("positions", settings.whole("max_position_embeddings")),
+            ("types", settings.whole("type_vocab_size", default=2)),
+        ),
+        **fields,
     )
 
-
-_ALIASES = ((".LayerNorm.weight", ".LayerNorm.gamma"), (".LayerNorm.bias", ".LayerNorm.beta"))
 
 BERT = Family(
     name="bert",
     model_types=("bert", "roberta", "xlm-roberta", "camembert"),
-    block=bert_block,
-    slots=partial(table_slots, table=_BERT),
+    read=read_bert,
+    tensors=_BERT,
     signature=".attention.self.query.weight",
     prefixes=("bert.", "roberta.", ""),
     buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
-    outside=_OUTSIDE,
-    lookers=_LOOKERS,
-    aliases=_ALIASES,
+    outside=("pooler", "cls.", "classifier", "qa_outputs", "lm_head", "predictions.", "sop_"),
+    lookers=("cls.", "lm_head", "predictions."),
+    aliases=((".LayerNorm.weight", ".LayerNorm.gamma"), (".LayerNorm.bias", ".LayerNorm.beta")),
 )
-ALBERT = Family(
+ALBERT = replace(
+    BERT,
     name="albert",
     model_types=("albert",),
-    block=albert_block,
-    slots=partial(table_slots, table=_ALBERT),
+    read=read_albert,
+    tensors=_ALBERT,
     signature=".albert_layers.0.ffn.weight",
     prefixes=("albert.", ""),
-    buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
-    outside=_OUTSIDE,
-    lookers=_LOOKERS,
-    aliases=_ALIASES,
 )

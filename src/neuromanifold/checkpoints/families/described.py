@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.families.layout import Family, Settings, Slot, slot_of
+from neuromanifold.checkpoints.families.layout import Family, Slot, slot_of
 from neuromanifold.checkpoints.readers.json_object import read_json
 from neuromanifold.errors import FileFormatError
 
@@ -30,12 +30,6 @@ def described_family(path: Path) -> Family:
 
     listed: list[dict[str, object]] = entries
 
-    def slots(block: Block) -> list[Slot]:
-        return [slot for entry in listed for slot in _entry_slots(path, block, entry)]
-
-    def block_of(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
-        return block
-
     def words(key: str) -> tuple[str, ...]:
         value = record.get(key, [])
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
@@ -44,9 +38,9 @@ def described_family(path: Path) -> Family:
 
     return Family(
         name=block.family,
-        model_types=(),
-        block=block_of,
-        slots=slots,
+        read=lambda *_: block,
+        tensors={},
+        others=lambda block: [s for entry in listed for s in _entry_slots(path, block, entry)],
         buffers=words("buffers"),
         outside=words("outside"),
     )

@@ -1,12 +1,12 @@
 """GGUF's own names, for llama (whose queries and keys are interleaved) and qwen2."""
 
-from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 
-from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.block_parts import Attention, Head, Layout, Mlp, Norm
-from neuromanifold.checkpoints.families.layout import Family, Settings, table_slots
+from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.families import llama
+from neuromanifold.checkpoints.families.layout import Family
 from neuromanifold.checkpoints.families.rotary import rotary
+from neuromanifold.checkpoints.families.settings import Settings
 from neuromanifold.errors import NotCoveredError
 
 _TABLE = {
@@ -18,61 +18,52 @@ _TABLE = {
     **{f"blk.{{L}}.ffn_{n}": n for n in ("gate", "up", "down")},
     "blk.{L}.attn_norm": "attention_norm",
     "blk.{L}.ffn_norm": "mlp_norm",
+    "rope_freqs": "frequencies",
 }
 _IDLE = ("context_length", "vocab_size")
-_LAYOUTS: dict[str, Layout] = {"llama": "interleaved", "qwen2": "half"}
+_LAYOUTS = {"llama": "interleaved", "qwen2": "half"}
 
 
-def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
-    """The block of GGUF metadata."""
+def read(settings: Settings, held: Shapes) -> Block:
+    """The block of GGUF metadata: that of a Llama configuration which says the same."""
     word = settings.word("general.architecture")
     if word not in _LAYOUTS:
         raise NotCoveredError(
             f"GGUF of architecture {word!r} is not covered, only {', '.join(_LAYOUTS)}; convert it "
             "back to safetensors, or describe it with --family FILE"
         )
-    if "rope_freqs.weight" in shapes:
+    if "frequencies" in held:
         raise NotCoveredError("GGUF with scaled rotary frequencies (rope_freqs) is not covered")
-    d, heads = (
-        settings.whole(f"{word}.embedding_length"),
-        settings.whole(f"{word}.attention.head_count"),
+
+    def whole(key: str, default: int | None = None) -> int:
+        return settings.whole(f"{word}.{key}", default=default)
+
+    d, heads = whole("embedding_length"), whole("attention.head_count")
+    size = whole("attention.key_length", d // heads)
+    said = Settings(
+        {
+            "hidden_size": d,
+            "num_attention_heads": heads,
+            "num_key_value_heads": whole("attention.head_count_kv", heads),
+            "head_dim": size,
+            "num_hidden_layers": whole("block_count"),
+            "intermediate_size": whole("feed_forward_length"),
+            "rms_norm_eps": settings.real(f"{word}.attention.layer_norm_rms_epsilon"),
+            "rope_theta": settings.real(f"{word}.rope.freq_base", default=10000.0),
+            "rope_layout": _LAYOUTS[word],
+            "vocab_size": held.get("tokens", (0,))[0],
+            "tie_word_embeddings": "unembedding" not in held,
+        }
     )
-    size = settings.whole(f"{word}.attention.key_length", default=d // heads)
-    vocabulary = shapes.get("token_embd.weight", (0,))[0]
-    turning = Settings({"rope_theta": settings.real(f"{word}.rope.freq_base", default=10000.0)})
-    bias = {n: f"blk.0.attn_{n}.bias" in shapes for n in ("q", "k", "v", "output")}
-    untied = "output.weight" in shapes
-    found = Block(
-        family="gguf",
-        width=d,
-        layers=settings.whole(f"{word}.block_count"),
-        attention=Attention(
-            heads=heads,
-            groups=settings.whole(f"{word}.attention.head_count_kv", default=heads),
-            key_size=size,
-            value_size=settings.whole(f"{word}.attention.value_length", default=size),
-            query_bias=bias["q"],
-            key_bias=bias["k"],
-            value_bias=bias["v"],
-            output_bias=bias["output"],
-            rotary=rotary(
-                turning,
-                settings.whole(f"{word}.rope.dimension_count", default=size),
-                _LAYOUTS[word],
-            ),
-            scale=size**-0.5,
-        ),
-        mlp=Mlp(size=settings.whole(f"{word}.feed_forward_length"), activation="silu", gated=True),
-        norm=Norm(kind="rms", eps=settings.real(f"{word}.attention.layer_norm_rms_epsilon")),
-        final_norm=True,
-        tables=(("tokens", vocabulary),),
-        head=Head(kind="untied" if untied else "tied", rows=vocabulary),
-    )
+    found = llama.read(said, held)
+    turning = rotary(said, whole("rope.dimension_count", size))
+    values = whole("attention.value_length", size)
+    attention = replace(found.attention, rotary=turning, value_size=values)
     strange = settings.unread.keys() - {f"{word}.{idle}" for idle in _IDLE}
     for key in sorted(strange):
         if key.startswith(f"{word}.") and settings.config[key] != 0:
             raise NotCoveredError(f"GGUF that says {key} ({settings.config[key]}) is not covered")
-    return found
+    return replace(found, family="gguf", attention=attention)
 
 
-FAMILY = Family(name="gguf", model_types=(), block=block, slots=partial(table_slots, table=_TABLE))
+FAMILY = Family(name="gguf", read=read, tensors=_TABLE)

@@ -1,13 +1,15 @@
 """Llama, Mistral, SmolLM, Qwen2, Qwen3, Gemma 2, Phi-3: RMS norms, gated MLPs, rotary positions."""
 
-from collections.abc import Mapping
-from functools import partial
-
-from neuromanifold.checkpoints.block import Block, Placement
+from neuromanifold.checkpoints.block import Block, Shapes
 from neuromanifold.checkpoints.block_parts import Attention, Mlp, Norm
-from neuromanifold.checkpoints.families.layout import Family, Settings, table_slots
+from neuromanifold.checkpoints.families.layout import Family
 from neuromanifold.checkpoints.families.rotary import rotary
-from neuromanifold.checkpoints.families.settings import activation, language_head, windows
+from neuromanifold.checkpoints.families.settings import (
+    Settings,
+    activation,
+    language_head,
+    windows,
+)
 
 _OUTER = {"@embed_tokens": "tokens", "@norm": "final_norm", "lm_head": "unembedding"}
 _AT = "@layers.{L}."
@@ -49,77 +51,70 @@ DEFAULTS: dict[str, dict[str, object]] = {
 """What Hugging Face's classes take where a configuration does not say, unless all take it."""
 
 
-def _attention(settings: Settings, shapes: Mapping[str, tuple[int, ...]], model: str) -> Attention:
+def _attention(settings: Settings, held: Shapes, model: str) -> Attention:
     d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
     size = settings.whole("head_dim", default=d // heads)
-    scale = settings.real("query_pre_attn_scalar", default=float(size)) ** -0.5
-    bias = {n: f"@layers.0.self_attn.{n}_proj.bias" in shapes for n in "qkvo"}
-    normed = "@layers.0.self_attn.q_norm.weight" in shapes
+    normed = "query_norm" in held
     return Attention(
         heads=heads,
         groups=settings.whole("num_key_value_heads", default=heads),
         key_size=size,
         value_size=size,
-        query_bias=bias["q"],
-        key_bias=bias["k"],
-        value_bias=bias["v"],
-        output_bias=bias["o"],
+        query_bias="query_bias" in held,
+        key_bias="key_bias" in held,
+        value_bias="value_bias" in held,
+        output_bias="output_bias" in held,
         rotary=rotary(settings, size),
         qk_norm="rms_head" if normed else None,
         qk_norm_eps=settings.real("rms_norm_eps", default=1e-6) if normed else 0.0,
-        scale=scale,
-        softcap=(
-            settings.real("attn_logit_softcapping")
-            if "attn_logit_softcapping" in settings
-            else None
-        ),
+        scale=settings.real("query_pre_attn_scalar", default=float(size)) ** -0.5,
+        softcap=_cap(settings, "attn_logit_softcapping"),
         windows=windows(settings, settings.whole("num_hidden_layers"), every=model != "gemma2"),
     )
 
 
-def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
+def _cap(settings: Settings, key: str) -> float | None:
+    return settings.real(key) if key in settings else None
+
+
+def read(settings: Settings, held: Shapes) -> Block:
     """The block of a configuration of this kind."""
     model = settings.word("model_type", default="llama")
-    settings = settings.with_defaults(DEFAULTS.get(model, {}))
+    settings = settings.under(defaults=DEFAULTS.get(model))
     d, vocabulary = settings.whole("hidden_size"), settings.whole("vocab_size")
     gemma = model == "gemma2"
-    placement: Placement = "sandwich" if gemma else "pre"
-    softcap = (
-        settings.real("final_logit_softcapping") if "final_logit_softcapping" in settings else None
-    )
+    act, softcap = "hidden_activation" if gemma else "hidden_act", "final_logit_softcapping"
     return Block(
         family={"gemma2": "gemma2", "phi3": "phi3"}.get(model, "llama"),
         width=d,
         layers=settings.whole("num_hidden_layers"),
-        attention=_attention(settings, shapes, model),
+        attention=_attention(settings, held, model),
         mlp=Mlp(
             size=settings.whole("intermediate_size"),
-            activation=activation(
-                settings, "hidden_activation" if gemma else "hidden_act", default="silu"
-            ),
+            activation=activation(settings, act, default="silu"),
             gated=True,
-            bias="@layers.0.mlp.up_proj.bias" in shapes,
-            output_bias="@layers.0.mlp.down_proj.bias" in shapes,
+            bias="up_bias" in held,
+            output_bias="down_bias" in held,
         ),
         norm=Norm(
             kind="rms",
             eps=settings.real("rms_norm_eps", default=1e-6),
             offset=1.0 if gemma else 0.0,
         ),
-        placement=placement,
+        placement="sandwich" if gemma else "pre",
         final_norm=True,
         embed_scale=d**0.5 if gemma else 1.0,
         tables=(("tokens", vocabulary),),
-        head=language_head(settings, shapes, vocabulary, tied=gemma, softcap=softcap),
+        head=language_head(settings, held, vocabulary, tied=gemma, softcap=_cap(settings, softcap)),
     )
 
 
-def _family(name: str, model_types: tuple[str, ...], table: dict[str, str]) -> Family:
+def _family(name: str, model_types: tuple[str, ...], tensors: dict[str, str]) -> Family:
     return Family(
         name=name,
         model_types=model_types,
-        block=block,
-        slots=partial(table_slots, table=_OUTER | table),
+        read=read,
+        tensors=_OUTER | tensors,
         prefixes=("model.", ""),
         buffers=(".rotary_emb.inv_freq",),
     )

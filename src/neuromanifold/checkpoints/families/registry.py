@@ -7,8 +7,8 @@ from pathlib import Path
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.families import bert, gguf, gpt2, llama, neox, phi, t5, vit
 from neuromanifold.checkpoints.families.described import described_family
-from neuromanifold.checkpoints.families.layout import Family, Settings, Slot
-from neuromanifold.checkpoints.families.settings import unexplained
+from neuromanifold.checkpoints.families.layout import Family, Slot
+from neuromanifold.checkpoints.families.settings import Settings, unexplained
 from neuromanifold.checkpoints.readers.contents import FLOATS
 from neuromanifold.checkpoints.reading import Model
 from neuromanifold.errors import FileFormatError, NotCoveredError
@@ -110,10 +110,8 @@ def match(model: Model, family: Family) -> Match:
             "configuration, or describe the model with --family FILE"
         )
     shows = any(_starts(name, prefix, family.lookers) for name in outside)
-    heads = block.attention.heads
-    said = (
-        unexplained(settings, heads) if settings.asked else {}
-    )  # a description leaves nothing to say
+    # a description leaves nothing to say
+    said = unexplained(settings, block.attention.heads) if settings.asked else {}
     return Match(block, found, tuple(buffers), tuple(outside), shows, said)
 
 

@@ -4,7 +4,7 @@ import math
 from typing import cast
 
 from neuromanifold.checkpoints.block_parts import Layout, Rotary
-from neuromanifold.checkpoints.families.layout import Settings
+from neuromanifold.checkpoints.families.settings import Settings
 from neuromanifold.errors import NotCoveredError
 
 _WHOLE = "partial_rotary_factor", 1.0

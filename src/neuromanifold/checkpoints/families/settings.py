@@ -1,10 +1,10 @@
-"""Values that several families read from a configuration in the same way."""
+"""A configuration, and the values that several families read from it in the same way."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from neuromanifold.checkpoints.block import Block, Shapes
 from neuromanifold.checkpoints.block_parts import Activation, Attention, Head, Mlp, Norm
-from neuromanifold.checkpoints.families.layout import Settings
 from neuromanifold.errors import FileFormatError, NotCoveredError
 
 _ACTIVATIONS: dict[str, Activation] = {
@@ -59,6 +59,80 @@ _SILENT = frozenset(
 _SILENT_PARTS = ("dropout", "pdrop", "token_id", "general.", "tokenizer.", "summary_", "unsloth")
 
 
+class Settings:
+    """A configuration that names the key it misses, and knows which keys nobody asked for.
+
+    Attributes:
+        config: what is said; a default that is said to be null is not there.
+        keys: other keys to look under, for some of those that are asked for.
+        asked: the keys that were asked for.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object],
+        keys: Mapping[str, tuple[str, ...]] | None = None,
+        asked: set[str] | None = None,
+    ) -> None:
+        self.config = config
+        self.keys = {} if keys is None else keys
+        self.asked = set() if asked is None else asked
+
+    def __contains__(self, key: str) -> bool:
+        self.asked.add(key)
+        return self.config.get(key) is not None
+
+    def under(
+        self,
+        *,
+        keys: Mapping[str, tuple[str, ...]] | None = None,
+        defaults: Mapping[str, object] | None = None,
+    ) -> "Settings":
+        """The same configuration under other keys; those that are missing, not null, by default."""
+        return Settings({**(defaults or {}), **self.config}, keys or self.keys, self.asked)
+
+    @property
+    def unread(self) -> dict[str, object]:
+        """What the configuration says and nobody asked for."""
+        return {k: v for k, v in self.config.items() if k not in self.asked and v is not None}
+
+    def section(self, *keys: str) -> "Settings":
+        """The record under the first of the keys that is there, empty without."""
+        found = next((key for key in keys if key in self), None)
+        return Settings({} if found is None else self._value((found,), None, Mapping, "a record"))
+
+    def whole(self, *keys: str, default: int | None = None) -> int:
+        """A whole number under the first of the keys that is there."""
+        return self._value(keys, default, int, "a whole number")
+
+    def real(self, *keys: str, default: float | None = None) -> float:
+        """A number under the first of the keys that is there."""
+        return float(self._value(keys, default, int | float, "a number"))
+
+    def word(self, *keys: str, default: str | None = None) -> str:
+        """A word under the first of the keys that is there."""
+        return self._value(keys, default, str, "a word")
+
+    def flag(self, key: str, default: bool) -> bool:
+        """Whether the key is set."""
+        return self._value((key,), default, bool, "true or false")
+
+    def _value(self, keys: tuple[str, ...], default: object, kind: Any, wanted: str) -> Any:
+        keys = tuple(own for key in keys for own in self.keys.get(key, (key,)))
+        self.asked.update(keys)
+        key = next((key for key in keys if self.config.get(key) is not None), keys[0])
+        value = self.config.get(key)
+        value = default if value is None else value
+        if value is None:
+            raise FileFormatError(
+                f"the configuration has no {key!r}, which is needed; "
+                "add it to the model's config.json, or give a configuration with --config"
+            )
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise FileFormatError(f"the configuration's {key} must be {wanted}; got {value!r}")
+        return value
+
+
 def unexplained(settings: Settings, heads: int) -> dict[str, object]:
     """What a configuration says that was not read, and is not known to change no function."""
     return {
@@ -82,12 +156,12 @@ def activation(settings: Settings, *keys: str, default: str | None = None) -> Ac
 
 def language_head(
     settings: Settings,
-    shapes: Mapping[str, tuple[int, ...]],
+    held: Shapes,
     rows: int,
     *,
     tied: bool,
     file: str = "lm_head",
-    **fields: float | None,
+    softcap: float | None = None,
 ) -> Head:
     """The head of a language model: tied or not as the configuration says (`tied` by default).
 
@@ -95,39 +169,57 @@ def language_head(
     states; whether a stored head that should be tied is equal to the token table is checked later,
     when the values are read.
     """
-    says_tied = settings.flag("tie_word_embeddings", tied)
-    stored = f"{file}.weight" in shapes
-    if not stored and not says_tied:
-        if f"{file}.bias" in shapes:
+    says_tied, bias = settings.flag("tie_word_embeddings", tied), "unembedding_bias" in held
+    if "unembedding" not in held and not says_tied:
+        if bias:
             raise FileFormatError(
                 f"{file}.weight is missing, and tie_word_embeddings is false; "
                 "add the missing file, or set tie_word_embeddings to true"
             )
         return Head()
-    bias = f"{file}.bias" in shapes
-    kind = "tied" if says_tied else "untied"
-    return Head(kind=kind, rows=rows, bias=bias, **fields)  # type: ignore[arg-type]
+    return Head(kind="tied" if says_tied else "untied", rows=rows, bias=bias, softcap=softcap)
 
 
-def plain_attention(
-    width: int, heads: int, *, bias: bool, size: int | None = None, **fields: Any
-) -> Attention:
+def plain_attention(width: int, heads: int, *, bias: bool, **fields: Any) -> Attention:
     """Attention whose maps all have a bias or none, with scores divided by √size."""
-    size = width // heads if size is None else size
-    biases = ("query_bias", "key_bias", "value_bias", "output_bias")
-    given: dict[str, Any] = dict.fromkeys(biases, bias)
-    given |= {"groups": heads, "scale": size**-0.5, **fields}
-    return Attention(heads=heads, key_size=size, value_size=size, **given)
+    size = width // heads
+    usual: dict[str, Any] = {"groups": heads, "key_size": size, "value_size": size}
+    usual |= dict.fromkeys(("query_bias", "key_bias", "value_bias", "output_bias"), bias)
+    return Attention(heads=heads, **{"scale": size**-0.5, **usual, **fields})
 
 
-def biased_mlp(size: int, act: Activation) -> Mlp:
-    """An MLP of two maps with biases."""
-    return Mlp(size=size, activation=act, bias=True, output_bias=True)
+def usual_block(
+    settings: Settings,
+    attention: Attention,
+    *,
+    act: str,
+    eps: float,
+    inner: int | None = None,
+    **fields: Any,
+) -> Block:
+    """A block with layer norms that shift, and MLPs of two maps with biases.
 
-
-def layer_norm(settings: Settings, key: str, default: float) -> Norm:
-    """Layer norms with gain and shift."""
-    return Norm(kind="layer", shift=True, eps=settings.real(key, default=default))
+    Args:
+        settings: the configuration.
+        attention: what is read of it already.
+        act: the activation that is meant where none is said.
+        eps: that of the norms, likewise.
+        inner: the size of the MLP, likewise.
+        **fields: the other fields of the block.
+    """
+    return Block(
+        width=settings.whole("hidden_size"),
+        layers=settings.whole("num_hidden_layers"),
+        attention=attention,
+        mlp=Mlp(
+            size=settings.whole("intermediate_size", default=inner),
+            activation=activation(settings, "hidden_act", default=act),
+            bias=True,
+            output_bias=True,
+        ),
+        norm=Norm(kind="layer", shift=True, eps=settings.real("layer_norm_eps", default=eps)),
+        **fields,
+    )
 
 
 def windows(settings: Settings, layers: int, *, every: bool) -> tuple[int | None, ...]:

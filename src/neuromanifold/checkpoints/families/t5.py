@@ -1,11 +1,9 @@
 """T5's encoder: RMS norms before, scale one, one table of score biases for all layers."""
 
-from collections.abc import Mapping
-
-from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block import Block, Shapes
 from neuromanifold.checkpoints.block_parts import Mlp, Norm, Relative
-from neuromanifold.checkpoints.families.layout import Family, Settings, Slot, copied, table_slots
-from neuromanifold.checkpoints.families.settings import activation, plain_attention
+from neuromanifold.checkpoints.families.layout import Family, Slot, copied, slot_of
+from neuromanifold.checkpoints.families.settings import Settings, activation, plain_attention
 
 _AT = "encoder.block.{L}.layer."
 _TABLE = {
@@ -19,33 +17,26 @@ _TABLE = {
 }
 
 
-def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
+def read(settings: Settings, held: Shapes) -> Block:
     """The block of a T5 configuration's encoder."""
-    d, heads = settings.whole("d_model"), settings.whole("num_heads")
+    d, heads, size = (settings.whole(key) for key in ("d_model", "num_heads", "d_kv"))
     word = settings.word("feed_forward_proj", default="relu")
-    gated = word.startswith("gated-")
     act = {"gated-gelu": "gelu_new"}.get(word, word.removeprefix("gated-"))
+    relative = Relative(
+        buckets=settings.whole("relative_attention_num_buckets", default=32),
+        distance=settings.whole("relative_attention_max_distance", default=128),
+        both=True,
+    )
+    sizes = {"key_size": size, "value_size": size, "scale": 1.0}
     return Block(
         family="t5",
         width=d,
         layers=settings.whole("num_layers"),
-        attention=plain_attention(
-            d,
-            heads,
-            bias=False,
-            size=settings.whole("d_kv"),
-            scale=1.0,
-            relative=Relative(
-                buckets=settings.whole("relative_attention_num_buckets", default=32),
-                distance=settings.whole("relative_attention_max_distance", default=128),
-                both=True,
-            ),
-            causal=False,
-        ),
+        attention=plain_attention(d, heads, bias=False, relative=relative, causal=False, **sizes),
         mlp=Mlp(
             size=settings.whole("d_ff"),
             activation=activation(Settings({"act": act}), "act"),
-            gated=gated,
+            gated=word.startswith("gated-"),
         ),
         norm=Norm(kind="rms", eps=settings.real("layer_norm_epsilon", default=1e-6)),
         final_norm=True,
@@ -53,20 +44,24 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     )
 
 
-def slots(block: Block) -> list[Slot]:
-    """The tensors of a T5 file's encoder."""
+def _others(block: Block) -> list[Slot]:
+    """The copy of the token table, and the maps into the MLP, named by whether it is gated."""
     gated = block.mlp is not None and block.mlp.gated
-    into = {"wi_0": "gate", "wi_1": "up"} if gated else {"wi": "up"}
-    mlp = {f"{_AT}1.DenseReluDense.{file}": name for file, name in into.items()}
-    copy = copied("encoder.embed_tokens.weight", "tokens", block.global_shapes["tokens"])
-    return [*table_slots(block, _TABLE | mlp), copy]
+    found = [copied("encoder.embed_tokens.weight", "tokens", block.global_shapes["tokens"])]
+    for layer in range(block.layers):
+        at = f"{_AT}1.DenseReluDense.".replace("{L}", str(layer))
+        for file, name in {"wi_0": "gate", "wi_1": "up"}.items() if gated else [("wi", "up")]:
+            held = {f"layers.{layer}.{name}": block.layer_shapes[name]}
+            found.append(slot_of(f"{at}{file}.weight", held, 1))
+    return found
 
 
 FAMILY = Family(
     name="t5",
     model_types=("t5", "mt5"),
-    block=block,
-    slots=slots,
+    read=read,
+    tensors=_TABLE,
+    others=_others,
     signature=".layer.0.SelfAttention.q.weight",
     outside=("decoder.", "lm_head"),
     lookers=("decoder.", "lm_head"),

@@ -1,16 +1,9 @@
 """ViT: image patches, a class token, norms before; the classifier is the head."""
 
-from collections.abc import Mapping
-
-from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block import Block, Shapes
 from neuromanifold.checkpoints.block_parts import Head, Patch
-from neuromanifold.checkpoints.families.layout import Family, Settings, Slot, plain, table_slots
-from neuromanifold.checkpoints.families.settings import (
-    activation,
-    biased_mlp,
-    layer_norm,
-    plain_attention,
-)
+from neuromanifold.checkpoints.families.layout import Family, Slot, plain
+from neuromanifold.checkpoints.families.settings import Settings, plain_attention, usual_block
 
 _LAYER = "@encoder.layer.{L}"
 _TABLE = {
@@ -34,27 +27,20 @@ def _side(settings: Settings, key: str) -> tuple[int, int]:
     return size, size
 
 
-def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
+def read(settings: Settings, held: Shapes) -> Block:
     """The block of a ViT configuration."""
     d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
     (height, width), (tall, wide) = _side(settings, "image_size"), _side(settings, "patch_size")
-    bias = settings.flag("qkv_bias", True)
-    head = Head()
-    if "classifier.weight" in shapes:
-        head = Head(
-            kind="untied",
-            rows=shapes["classifier.weight"][0],
-            bias="classifier.bias" in shapes,
-        )
-    return Block(
+    bias, head = settings.flag("qkv_bias", True), Head()
+    if "unembedding" in held:
+        rows = held["unembedding"][0]
+        head = Head(kind="untied", rows=rows, bias="unembedding_bias" in held)
+    return usual_block(
+        settings,
+        plain_attention(d, heads, bias=bias, output_bias=True, causal=False),
+        act="gelu",
+        eps=1e-12,
         family="vit",
-        width=d,
-        layers=settings.whole("num_hidden_layers"),
-        attention=plain_attention(d, heads, bias=bias, output_bias=True, causal=False),
-        mlp=biased_mlp(
-            settings.whole("intermediate_size"), activation(settings, "hidden_act", default="gelu")
-        ),
-        norm=layer_norm(settings, "layer_norm_eps", 1e-12),
         final_norm=True,
         tables=(("positions", 1 + (height // tall) * (width // wide)),),
         patch=Patch(channels=settings.whole("num_channels", default=3), height=tall, width=wide),
@@ -62,8 +48,7 @@ def block(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Block:
     )
 
 
-def slots(block: Block) -> list[Slot]:
-    """The tensors of a ViT file: a table, and three that are stored in another shape."""
+def _in_other_shapes(block: Block) -> list[Slot]:
     outer, d, patch = block.global_shapes, block.width, block.patch
     sides = (d, patch.channels, patch.height, patch.width) if patch is not None else ()
     positions, projection = outer["positions"], "@embeddings.patch_embeddings.projection"
@@ -72,15 +57,15 @@ def slots(block: Block) -> list[Slot]:
         plain("@embeddings.position_embeddings", "positions", positions, (1, *positions)),
         plain(f"{projection}.weight", "patch", outer["patch"], sides),
         plain(f"{projection}.bias", "patch_bias", (d,)),
-        *table_slots(block, _TABLE),
     ]
 
 
 FAMILY = Family(
     name="vit",
     model_types=("vit",),
-    block=block,
-    slots=slots,
+    read=read,
+    tensors=_TABLE,
+    others=_in_other_shapes,
     signature=".attention.attention.query.weight",
     prefixes=("vit.", ""),
     outside=("pooler",),

@@ -1,6 +1,7 @@
 """The stream and its tables: rotations, scales, the direction 1, and what can be exchanged."""
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,10 +14,14 @@ from neuromanifold.checkpoints.gauge.part import (
     Readout,
     Tensors,
     gain,
+    in_layers,
     layer_names,
     off_diagonal,
+    padded,
     stored_gain,
 )
+
+Parameters = Mapping[str, Any]
 
 
 def writers(block: Block) -> dict[str, int]:
@@ -53,12 +58,12 @@ def _one_shapes(block: Block, readout: Readout) -> Shapes:
     }
 
 
-def _one_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def _one(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """Everything written gets a multiple of 1 (stream-one)."""
-    moved = dict(weights)
-    for name, axis in _one_axes(block).items():
-        moved[name] = weights[name] + jnp.expand_dims(parameters[name], axis)
-    return moved
+    return {
+        name: weights[name] + jnp.expand_dims(parameters[name], axis)
+        for name, axis in _one_axes(block).items()
+    }
 
 
 def rotates(block: Block) -> bool:
@@ -73,7 +78,7 @@ def rotates(block: Block) -> bool:
 
 def antisymmetric(block: Block, entries: Any, width: int) -> Any:
     """An antisymmetric matrix, with A 1 = 0 where the norms subtract the mean."""
-    n = width - (1 if block.centred else 0)
+    n = off_diagonal(block, width)
     upper = jnp.zeros((n, n)).at[np.triu_indices(n, 1)].set(entries)
     A = upper - upper.T
     if not block.centred:
@@ -100,7 +105,7 @@ def rotate_reader(block: Block, weights: Tensors, moved: Tensors, norm: str, R: 
 
 
 def _rotation_shapes(block: Block, readout: Readout) -> Shapes:
-    n = off_diagonal(block)
+    n = off_diagonal(block, block.width)
     return {"stream": (n * (n - 1) // 2,)} if rotates(block) else {}
 
 
@@ -117,7 +122,7 @@ def rotate_stream(block: Block, R: Any, weights: Tensors) -> Tensors:
     return moved
 
 
-def _rotation_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def _rotation(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     R = cayley(antisymmetric(block, parameters["stream"], block.width))
     return rotate_stream(block, R, weights)
 
@@ -125,16 +130,14 @@ def _rotation_act(block: Block, parameters: Mapping[str, Any], weights: Tensors)
 def _table_rotation_shapes(block: Block, readout: Readout) -> Shapes:
     if block.embed_width is None or not block.embed_norm:
         return {}
-    n = block.embed_width - (1 if block.centred else 0)
+    n = off_diagonal(block, block.embed_width)
     return {"tables": (n * (n - 1) // 2,)}
 
 
-def _table_rotation_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def _table_rotation(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """Tables behind a norm that only one linear map reads are rotated (stream-rotation)."""
-    moved, width = dict(weights), block.embed_width or block.width
-    R = cayley(antisymmetric(block, parameters["tables"], width))
-    for name in tables(block):
-        moved[name] = jnp.asarray(weights[name]) @ R.T
+    R = cayley(antisymmetric(block, parameters["tables"], block.embed_width or block.width))
+    moved = {name: jnp.asarray(weights[name]) @ R.T for name in tables(block)}
     change = rotate_reader(block, weights, moved, "embed_norm", R)
     moved["embed_map"] = jnp.asarray(weights["embed_map"]) @ change
     return moved
@@ -150,7 +153,7 @@ def _shear_shapes(block: Block, readout: Readout) -> Shapes:
     return {"shear": ()} if shears(block) else {}
 
 
-def shear(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def shear(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """X → x + a 1 gᵀ(x − β) for what shared layers read, g = 1/γ of their last norm (stream-one).
 
     It is the identity on that norm's outputs; the map's change is along 1, which the residual's
@@ -183,10 +186,10 @@ def _stream_scale_shapes(block: Block, readout: Readout) -> Shapes:
     return {"stream": ()}
 
 
-def _stream_scale_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def _stream_scale(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """X → λ x: every norm divides it out again (stream-scale)."""
     factor = jnp.exp(parameters["stream"])
-    moved = weights | _scaled(weights, tables(block), factor)
+    moved = _scaled(weights, tables(block), factor)
     if block.placement == "sandwich":
         for at in layer_names(block):
             for norm in (f"{at}attention_out_norm", f"{at}mlp_out_norm"):
@@ -213,40 +216,38 @@ def _norm_scale_shapes(block: Block, readout: Readout) -> Shapes:
     return shapes | {"attention": (L,)} | ({"mlp": (last,)} if last else {})
 
 
-def _norm_scale_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def _norm_scale(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """What an output norm reads times λ; after the sum: a norm times λ (stream-scale)."""
-    moved = dict(weights)
-    if block.placement == "sandwich":
-        for layer, at in enumerate(layer_names(block)):
-            attention = jnp.exp(parameters["attention"][layer])
-            mlp = jnp.exp(parameters["mlp"][layer])
-            moved |= _scaled(weights, (f"{at}output", f"{at}output_bias"), attention)
-            moved |= _scaled(weights, (f"{at}down", f"{at}down_bias"), mlp)
-        return moved
+    moved, wrote = dict(weights), {"attention": "output", "mlp": "down"}
     if "tables" in parameters:
         moved |= _scaled(moved, tables(block), jnp.exp(parameters["tables"]))
-    for norm, log in _post_scales(block, parameters):
-        factor = jnp.exp(log)
-        moved |= _scaled(moved, (norm, f"{norm}_shift"), factor)
-        reading = next(r for r in readings(block) if r.norm == norm and not r.alone)
-        moved |= _scaled(moved, [reading.at + reader for reader in reading.readers], 1 / factor)
-        wrote = ("output", "output_bias") if "query" in reading.readers else ("down", "down_bias")
-        moved |= _scaled(moved, [reading.at + name for name in wrote], factor)
+    if block.placement == "sandwich":
+        for (part, name), (layer, at) in product(wrote.items(), enumerate(layer_names(block))):
+            written = (f"{at}{name}", f"{at}{name}_bias")
+            moved |= _scaled(moved, written, jnp.exp(parameters[part][layer]))
+        return moved
+    logs = _post_scales(block, parameters)
+    for r in readings(block):
+        if not r.alone and r.norm in logs:
+            factor = jnp.exp(logs[r.norm])
+            name = r.at + wrote["attention" if "query" in r.readers else "mlp"]
+            moved |= _scaled(moved, (r.norm, f"{r.norm}_shift", name, f"{name}_bias"), factor)
+            moved |= _scaled(moved, [r.at + reader for reader in r.readers], 1 / factor)
     return moved
 
 
-def _post_scales(block: Block, parameters: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    found = [("embed_norm", parameters["embed_norm"])] if "embed_norm" in parameters else []
-    for layer, at in enumerate(layer_names(block)):
-        found.append((f"{at}attention_norm", parameters["attention"][layer]))
-        if "mlp" in parameters and layer < block.stored_layers - 1:
-            found.append((f"{at}mlp_norm", parameters["mlp"][layer]))
+def _post_scales(block: Block, parameters: Parameters) -> dict[str, Any]:
+    """The logarithm of the scale of each norm after a sum that has one."""
+    found = {"embed_norm": parameters["embed_norm"]} if "embed_norm" in parameters else {}
+    for part, layers in parameters.items():
+        if part in ("attention", "mlp"):
+            found |= {f"layers.{layer}.{part}_norm": log for layer, log in enumerate(layers)}
     return found
 
 
 def _exchange_shapes(block: Block, readout: Readout) -> Shapes:
     """One exchange for each table beyond the first; a token table that is the head has none."""
-    n = (block.embed_width or block.width) - (1 if block.centred else 0)
+    n = off_diagonal(block, block.embed_width or block.width)
     if block.patch is not None:
         return {"patch": (n,), "class": (n,)}
     others = [name for name, _ in block.tables if name != "tokens"]
@@ -255,18 +256,18 @@ def _exchange_shapes(block: Block, readout: Readout) -> Shapes:
     return dict.fromkeys(others, (n,))
 
 
-def _exchange_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def _exchange(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """A vector moves from one table to another that is always added to it (tables)."""
-    moved, width = dict(weights), block.embed_width or block.width
-    full = {
-        name: jnp.concatenate([w, jnp.zeros(width - w.shape[0])]) for name, w in parameters.items()
-    }
+    width = block.embed_width or block.width
+    full = {name: padded(w, width) for name, w in parameters.items()}
     if block.patch is not None:
-        moved["patch_bias"] = weights["patch_bias"] + full["patch"]
-        moved["class_token"] = weights["class_token"] + full["class"]
         positions = jnp.asarray(weights["positions"])
-        moved["positions"] = positions.at[1:].add(-full["patch"]).at[0].add(-full["class"])
-        return moved
+        return {
+            "patch_bias": weights["patch_bias"] + full["patch"],
+            "class_token": weights["class_token"] + full["class"],
+            "positions": positions.at[1:].add(-full["patch"]).at[0].add(-full["class"]),
+        }
+    moved = dict(weights)
     base = "positions" if block.head.kind == "tied" else "tokens"
     for name, w in full.items():
         moved[name] = moved[name] - w
@@ -283,10 +284,10 @@ def _tied_shapes(block: Block, readout: Readout) -> Shapes:
     return {"along": ()} if block.head.bias and block.centred else {}
 
 
-def _tied_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def _tied(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """E → E + 1wᵀ, P → P − 1wᵀ: all logits get the same; for w = 1/γ a constant (tables)."""
     other = next(name for name, _ in block.tables if name != "tokens")
-    moved = dict(weights)
+    moved: Tensors = {}
     if "shift" in parameters:
         w = parameters["shift"]
     else:
@@ -312,51 +313,39 @@ def _unembedding_shapes(block: Block, readout: Readout) -> Shapes:
     return shapes
 
 
-def _unembedding_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def _unembedding(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """W_U → W_U + 1wᵀ, b → b + c1 (unembedding-shift)."""
-    moved = dict(weights)
+    moved: Tensors = {}
     if "rows" in parameters:
-        w = parameters["rows"]
-        w = jnp.concatenate([w, jnp.zeros(block.width - w.shape[0])])
-        moved["unembedding"] = weights["unembedding"] + w
+        moved["unembedding"] = weights["unembedding"] + padded(parameters["rows"], block.width)
     if "bias" in parameters:
         moved["unembedding_bias"] = weights["unembedding_bias"] + parameters["bias"]
     return moved
 
 
-def _parallel_shapes(block: Block, readout: Readout) -> Shapes:
-    both = "output_bias" in block.layer_shapes and "down_bias" in block.layer_shapes
-    if not block.is_parallel or not both:
-        return {}
-    return {"bias": (block.stored_layers, off_diagonal(block))}
+def _parallel_shapes(block: Block) -> Shapes:
+    both = {"output_bias", "down_bias"} <= block.layer_shapes.keys()
+    return {"bias": (off_diagonal(block, block.width),)} if block.is_parallel and both else {}
 
 
-def _parallel_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
+def _parallel(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     """b_O → b_O + δ, b_2 → b_2 − δ: both are added to the same stream (parallel-biases)."""
-    moved = dict(weights)
-    for layer, at in enumerate(layer_names(block)):
-        delta = parameters["bias"][layer]
-        delta = jnp.concatenate([delta, jnp.zeros(block.width - delta.shape[0])])
-        moved[f"{at}output_bias"] = weights[f"{at}output_bias"] + delta
-        moved[f"{at}down_bias"] = weights[f"{at}down_bias"] - delta
-    return moved
+    delta = padded(parameters["bias"], block.width)
+    signs = {"output_bias": delta, "down_bias": -delta}
+    return {name: weights[name] + change for name, change in signs.items()}
 
 
 PARTS = (
-    GaugePart("along 1", "stream-one", "1 a column written", _one_shapes, _one_act),
-    GaugePart("rotation", "stream-rotation", "n(n − 1)/2", _rotation_shapes, _rotation_act),
+    GaugePart("along 1", "stream-one", "1 a column written", _one_shapes, _one),
+    GaugePart("rotation", "stream-rotation", "n(n − 1)/2", _rotation_shapes, _rotation),
     GaugePart(
-        "table rotation",
-        "stream-rotation",
-        "n(n − 1)/2",
-        _table_rotation_shapes,
-        _table_rotation_act,
+        "table rotation", "stream-rotation", "n(n − 1)/2", _table_rotation_shapes, _table_rotation
     ),
     GaugePart("shear", "stream-one", "1", _shear_shapes, shear),
-    GaugePart("tables", "tables", "(k − 1)(d − ρ)", _exchange_shapes, _exchange_act),
-    GaugePart("tied tables", "tables", "d, or 1", _tied_shapes, _tied_act),
-    GaugePart("parallel biases", "parallel-biases", "d − ρ", _parallel_shapes, _parallel_act),
-    GaugePart("unembedding", "unembedding-shift", "d", _unembedding_shapes, _unembedding_act),
-    GaugePart("stream scale", "stream-scale", "1", _stream_scale_shapes, _stream_scale_act, True),
-    GaugePart("norm scales", "stream-scale", "1 a norm", _norm_scale_shapes, _norm_scale_act, True),
+    GaugePart("tables", "tables", "(k − 1)(d − ρ)", _exchange_shapes, _exchange),
+    GaugePart("tied tables", "tables", "d, or 1", _tied_shapes, _tied),
+    in_layers("parallel biases", "parallel-biases", "d − ρ", _parallel_shapes, _parallel),
+    GaugePart("unembedding", "unembedding-shift", "d", _unembedding_shapes, _unembedding),
+    GaugePart("stream scale", "stream-scale", "1", _stream_scale_shapes, _stream_scale, True),
+    GaugePart("norm scales", "stream-scale", "1 a norm", _norm_scale_shapes, _norm_scale, True),
 )

@@ -13,6 +13,22 @@ from neuromanifold.errors import FileFormatError
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOATS = frozenset(map(np.dtype, (np.float64, np.float32, np.float16, BFLOAT16)))
+DTYPES = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": BFLOAT16,
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I16": np.dtype("<i2"),
+    "I8": np.dtype("i1"),
+    "U64": np.dtype("<u8"),
+    "U32": np.dtype("<u4"),
+    "U16": np.dtype("<u2"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
+}
+"""The words of safetensors, and GGUF's. Smaller floats are refused: others hold their scales."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +87,15 @@ def sizes(path: Path, name: str, shape: object) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def check_span(path: Path, name: str, data: np.ndarray, begin: int, length: int) -> None:
+    """Refuse a tensor that would lie outside the file."""
+    if begin < 0 or begin + length > data.size:
+        raise FileFormatError(
+            f"{path} is cut short or forged: {name} asks for bytes {begin} to {begin + length}, "
+            f"and the file has {data.size}; copy the file again"
+        )
+
+
 def plain(
     path: Path,
     name: str,
@@ -84,12 +109,7 @@ def plain(
 
     The number of bytes is a Python integer, so that no forged shape can make it wrap around.
     """
-    length = math.prod(shape) * dtype.itemsize
-    if begin < 0 or begin + length > data.size:
-        raise FileFormatError(
-            f"{path} is cut short or forged: {name} asks for bytes {begin} to {begin + length}, "
-            f"and the file has {data.size}; copy the file again"
-        )
+    check_span(path, name, data, begin, math.prod(shape) * dtype.itemsize)
 
     def read() -> np.ndarray:
         return elements(data, dtype, math.prod(shape), begin).reshape(shape)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuromanifold.checkpoints.readers.contents import (
-    BFLOAT16,
+    DTYPES,
     Contents,
     Stored,
+    check_span,
     elements,
     map_file,
     plain,
@@ -27,16 +28,7 @@ if TYPE_CHECKING:
     from gguf import GGMLQuantizationType
 
 MAGIC = b"GGUF"
-PLAIN = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "BF16": BFLOAT16,
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I16": np.dtype("<i2"),
-    "I8": np.dtype("i1"),
-}
+_PLAIN = frozenset(("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8"))
 _NUMBERS = dict(enumerate("BbHhIif?__Qqd"))
 """Kinds of metadata values as codes of the `struct` module; 8 is a string and 9 an array."""
 _STRING, _ARRAY = 8, 9
@@ -118,7 +110,7 @@ def read_gguf(path: Path) -> Contents:
         if name in tensors:
             raise FileFormatError(f"{path} names the tensor {name[:80]} twice; convert it again")
         tensors[name] = _tensor(path, name, shape, kind, data, start + offset)
-    quantised = sorted({tensor.encoding for tensor in tensors.values()} - PLAIN.keys())
+    quantised = sorted({tensor.encoding for tensor in tensors.values()} - _PLAIN)
     notes = (f"tensors in {', '.join(quantised)} are dequantised to float32",) if quantised else ()
     config = {name: value for name, value in fields.items() if value is not None}
     return Contents("gguf", tensors, config=config, notes=notes)
@@ -143,19 +135,15 @@ def _tensor(
         encoding = GGMLQuantizationType(kind)
     except ValueError:
         raise FileFormatError(f"{path}: {name} has the unknown encoding {kind}") from None
-    if encoding.name in PLAIN:
-        return plain(path, name, data, begin, shape, PLAIN[encoding.name], encoding.name)
+    if encoding.name in _PLAIN:
+        return plain(path, name, data, begin, shape, DTYPES[encoding.name], encoding.name)
     block, size = GGML_QUANT_SIZES[encoding]
     if not shape or shape[-1] % block:
         raise FileFormatError(
             f"{path}: rows of {name} in {encoding.name} come in blocks of {block}; got {shape}"
         )
     length = math.prod(shape) // block * size
-    if begin + length > data.size:
-        raise FileFormatError(
-            f"{path} is cut short or forged: {name} asks for bytes {begin} to {begin + length}, "
-            f"and the file has {data.size}; copy the file again"
-        )
+    check_span(path, name, data, begin, length)
     rows = (*shape[:-1], shape[-1] // block * size)
 
     def read() -> np.ndarray:

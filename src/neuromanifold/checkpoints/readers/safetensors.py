@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from neuromanifold.checkpoints.readers.contents import (
-    BFLOAT16,
+    DTYPES,
     Contents,
     Stored,
     map_file,
@@ -15,23 +15,6 @@ from neuromanifold.checkpoints.readers.contents import (
 )
 from neuromanifold.checkpoints.readers.json_object import parse_json
 from neuromanifold.errors import FileFormatError
-
-DTYPES = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "BF16": BFLOAT16,
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I16": np.dtype("<i2"),
-    "I8": np.dtype("i1"),
-    "U64": np.dtype("<u8"),
-    "U32": np.dtype("<u4"),
-    "U16": np.dtype("<u2"),
-    "U8": np.dtype("u1"),
-    "BOOL": np.dtype("?"),
-}
-"""The format's words. Eight bits and fewer are refused: their scales lie in other tensors."""
 
 LARGEST_HEADER = 100_000_000
 """The limit of the format's own library."""

@@ -7,13 +7,19 @@ storages. Nothing in the pickle is executed, see `torch_pickle`.
 import io
 import struct
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from neuromanifold.checkpoints.readers.contents import Contents, Stored, elements, map_file
+from neuromanifold.checkpoints.readers.contents import (
+    Contents,
+    Stored,
+    check_span,
+    elements,
+    map_file,
+)
 from neuromanifold.checkpoints.readers.torch_pickle import TorchTensor, read_pickle
 from neuromanifold.errors import FileFormatError
 
@@ -36,8 +42,8 @@ def read_torch(path: Path) -> Contents:
     return Contents("torch", tensors, notes=notes)
 
 
-def _read_zip(path: Path, data: np.ndarray) -> tuple[object, Callable[[TorchTensor], Span]]:
-    """The pickle of an archive, and where it keeps storages."""
+def _read_zip(path: Path, data: np.ndarray) -> tuple[object, dict[str, Span]]:
+    """The pickle of an archive, and where it keeps the storages of each key."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
@@ -58,14 +64,8 @@ def _read_zip(path: Path, data: np.ndarray) -> tuple[object, Callable[[TorchTens
         raise FileFormatError(f"{path} was written big-endian; save it on another machine")
     begin, end = files["data.pkl"]
     saved = read_pickle(path, io.BytesIO(data[begin:end].tobytes()))
-
-    def span(tensor: TorchTensor) -> Span:
-        key = f"data/{tensor.storage.key}"
-        if key not in files:
-            raise FileFormatError(f"{path}: its archive lacks the storage {key[:80]}")
-        return files[key]
-
-    return saved, span
+    stored = {name.removeprefix("data/"): s for name, s in files.items() if name[:5] == "data/"}
+    return saved, stored
 
 
 def _entry_span(path: Path, entry: zipfile.ZipInfo, data: np.ndarray) -> Span:
@@ -87,7 +87,7 @@ def _entry_span(path: Path, entry: zipfile.ZipInfo, data: np.ndarray) -> Span:
     )
 
 
-def _read_legacy(path: Path, data: np.ndarray) -> tuple[object, Callable[[TorchTensor], Span]]:
+def _read_legacy(path: Path, data: np.ndarray) -> tuple[object, dict[str, Span]]:
     """Five pickles (magic number, version, system, tensors, keys), then count and bytes each."""
     with path.open("rb") as file:
         if data[:1].tobytes() != b"\x80" or read_pickle(path, file) != LEGACY_MAGIC:
@@ -107,19 +107,9 @@ def _read_legacy(path: Path, data: np.ndarray) -> tuple[object, Callable[[TorchT
             raise FileFormatError(f"{path} has a storage that no tensor uses; save it again")
         count = int.from_bytes(data[position : position + 8].tobytes(), "little")
         begin, end = position + 8, position + 8 + count * item_sizes[key]
-        if end > data.size:
-            raise FileFormatError(
-                f"{path} is cut short: a storage asks for bytes {begin} to {end}, and the file "
-                f"has {data.size}; copy the file again"
-            )
+        check_span(path, "a storage", data, begin, end - begin)
         spans[key], position = (begin, end), end
-
-    def span(tensor: TorchTensor) -> Span:
-        if tensor.storage.key not in spans:
-            raise FileFormatError(f"{path} lacks the storage of a tensor; save it again")
-        return spans[tensor.storage.key]
-
-    return saved, span
+    return saved, spans
 
 
 def _tensors_in(saved: object) -> list[TorchTensor]:
@@ -158,14 +148,14 @@ def _is_state_dict(values: Mapping[object, object]) -> bool:
 
 
 def _stored(
-    path: Path,
-    name: str,
-    tensor: TorchTensor,
-    data: np.ndarray,
-    span: Callable[[TorchTensor], Span],
+    path: Path, name: str, tensor: TorchTensor, data: np.ndarray, spans: Mapping[str, Span]
 ) -> Stored:
     """The tensor as a strided view of its storage's bytes."""
-    begin, end = span(tensor)
+    if tensor.storage.key not in spans:
+        raise FileFormatError(
+            f"{path} lacks the storage {tensor.storage.key[:80]} of {name}; save it again"
+        )
+    begin, end = spans[tensor.storage.key]
     storage = tensor.storage
     size = storage.dtype.itemsize
     if (storage.offset + storage.count) * size > end - begin:
