@@ -26,6 +26,7 @@ from neuromanifold.checkpoints.canonical import Canonical
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.constants import constant_terms
 from neuromanifold.checkpoints.exact import proved_same
+from neuromanifold.checkpoints.exchange import exchange
 from neuromanifold.checkpoints.forms import folded
 from neuromanifold.checkpoints.matching import match_stream, moved_outer
 from neuromanifold.checkpoints.running import Noisy, deviation, random_inputs, run
@@ -47,6 +48,8 @@ EVIDENCE = {
 """What each level rests on."""
 NOISE = 30.0
 """Outputs agree when they differ by at most this many times what rounding-size noise makes."""
+SHOWN = 10.0
+"""Exchanged entries show when they do this many times what their rounding at most could."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +338,7 @@ def _verdict(
     error = deviation(outputs, others)
     agrees_out = error <= NOISE * noise
     broken = sorted((d for d in found.deviations if not d.agrees), key=lambda d: -d.allowed)
-    blunt = [d for d in found.deviations if d.agrees and not d.decides and d.deviation > 0]
+    blunt = [d for d in found.deviations if d.agrees and d.is_blunt]
     symmetries = _symmetries(found, notes)
     element = dict(found.changes) | ({} if found.stream is None else {"stream": found.stream})
     witness, level, verdict = None, None, "undecided"
@@ -351,6 +354,13 @@ def _verdict(
         verdict = level = "different"
         witness = _witness(outputs, others, seed)
         reason = f"{_first(broken)} is not explained by rounding; the outputs differ by {error:.1e}"
+    elif broken and (shown := _shown(a, b, rounding, seed)) is not None:
+        verdict = level = "different"
+        witness, error, noise = shown
+        reason = (
+            f"{_first(broken)} is not explained by rounding; exchanging the entries that are not "
+            f"changes the outputs by {error:.1e}, and their rounding by {noise:.1e}"
+        )
     elif broken:
         reason = (
             f"{_first(broken)} is not explained by rounding, and the outputs agree "
@@ -385,6 +395,15 @@ def _verdict(
         element=element if verdict == "same" else {},
         primes=primes,
     )
+
+
+def _shown(
+    a: Checkpoint, b: Checkpoint, rounding: Rounding, seed: int
+) -> tuple[Witness, float, float] | None:
+    """An input on which the entries that rounding does not explain show, if there is one."""
+    before, after, noise = exchange(a, b, rounding, seed)
+    error = deviation(before, after)
+    return (_witness(before, after, seed), error, noise) if error > SHOWN * noise else None
 
 
 def _first(broken: list[Deviation]) -> str:
