@@ -3,13 +3,14 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from models import make_model
+from models import CONFIGS, make_model
 from test_same_models import families, moved, permuted
 
 from neuromanifold.checkpoints.canonical import Canonical, Steps, write_canonical
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.gauge.group import act, random_element
 from neuromanifold.checkpoints.running import deviation, random_inputs, run
+from neuromanifold.checkpoints.same import same
 
 
 def largest(first, second):
@@ -37,11 +38,18 @@ def test_it_keeps_the_function_and_is_constant_on_orbits(tmp_path, name):
     assert deviation(run(first, inputs).outputs, run(form, inputs).outputs) < 1e-12
 
 
-def test_it_is_idempotent(tmp_path):
-    first = open_checkpoint(make_model(tmp_path / "first", "qwen2", dtype=np.float64))
-    form = Canonical(first).weights()
-    again = Canonical(moved(tmp_path, first, form)).weights()
-    assert largest(form, again) < 1e-9
+def test_every_family_has_one_normal_form_on_an_orbit_and_it_is_its_own(tmp_path):
+    for name in CONFIGS:
+        first = open_checkpoint(make_model(tmp_path / name, name, dtype=np.float64))
+        weights = act(first.block, random_element(first.block, seed=3), first.weights())
+        weights = permuted(first.block, weights, seed=4)
+        second = moved(tmp_path, first, weights, name=f"{name} moved")
+        found = same(first, second)
+        assert (found.verdict, found.level) == ("same", "equal to rounding"), (name, found)
+        form = Canonical(first).weights()
+        assert largest(form, Canonical(second).weights()) < 1e-9, name
+        again = Canonical(moved(tmp_path, first, form, name=f"{name} form")).weights()
+        assert largest(form, again) < 1e-9, name
 
 
 def test_the_file_loads_where_the_original_did_and_reports_what_rounding_did(tmp_path):

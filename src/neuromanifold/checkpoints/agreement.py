@@ -1,10 +1,11 @@
-"""Whether two folded layers agree, product by product, to within the rounding of what is stored.
+"""Whether two folded layers agree to within the rounding of what is stored.
 
-A product Lᵀ R of two factors whose entries carry relative errors u has in column j an error of at
-most u Σ_i ‖l_i‖ |r_ij| from the right factor, and as much from the left one. Tolerances are built
-from that: they know the dtype, the sizes, and, because unbalanced factors are larger than their
-product, the condition of the gauge. The deviation of a column is computed through QR of the stacked
-factors, so the products are never formed.
+Products P^H F of two factors are equal exactly when F = C^H F′ for the C with P′ = C P: one factor
+gives the frame, by least squares, and the other is compared in it entry by entry, so that a single
+wrong entry is seen beside the rounding of that entry and not beside that of all. The tolerance
+knows the dtype, the sizes and, because C carries the errors of the first factor, the condition of
+the frame. Where a factor gives no frame (a head that lacks rank) the columns of the products are
+compared, through QR of the stacked factors: they are never formed.
 """
 
 from collections.abc import Mapping
@@ -56,9 +57,9 @@ class Deviation:
         return self.allowed <= 1.0
 
     @property
-    def decides(self) -> bool:
-        """Whether agreeing means anything: the tolerance is well below the part itself."""
-        return self.tolerance <= USELESS
+    def is_blunt(self) -> bool:
+        """Whether agreeing means nothing: the tolerance is not well below the part itself."""
+        return self.deviation > 0 and self.tolerance > USELESS
 
     def __str__(self) -> str:
         place = "" if self.layer is None else f"layer {self.layer} "
@@ -74,9 +75,13 @@ class Rounding:
     second: float
 
 
+Sized = tuple[np.ndarray, np.ndarray]
+"""Rows, and the sizes of the terms that folding summed in their last entries."""
+
+
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """Factors Lᵀ R of the products of a layer's heads.
+    """Factors L^H R of the products of a layer's heads.
 
     Attributes:
         left: (H, n, e).
@@ -91,65 +96,88 @@ class Factors:
     left_constants: np.ndarray
     right_constants: np.ndarray
 
-    def of(self, head: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def of(self, head: int) -> tuple[Sized, Sized]:
         """The factors of one head."""
         return (
-            self.left[head],
-            self.right[head],
-            self.left_constants[head],
-            self.right_constants[head],
+            (self.left[head], self.left_constants[head]),
+            (self.right[head], self.right_constants[head]),
         )
 
 
 def compare_products(
     part: str, layer: int, first: Factors, second: Factors, rounding: Rounding
 ) -> Deviation:
-    """Products Lᵀ R, head by head; the worst head is reported."""
-    worst = Deviation(part, layer, None, 0.0, 0.0, 0.0)
-    for head in range(len(first.left)):
-        l1, r1, lc1, rc1 = first.of(head)
-        l2, r2, lc2, rc2 = second.of(head)
-        if l1.shape[0] == 0:
-            continue
-        size = max(_size(l1, r1), _size(l2, r2), 1e-300)
-        sides = ((l1, r1, rc1, l2, r2, rc2), (r1, l1, lc1, r2, l2, lc2))
-        for left, right, constants, other_left, other_right, other_constants in sides:
-            columns = _column_norms(left, right, other_left, other_right)
-            bound = SAFETY * (
-                rounding.first * _bounds(left, right, constants)
-                + rounding.second * _bounds(other_left, other_right, other_constants)
-            )
-            ratio = float(np.max(columns / np.maximum(bound, 1e-300)))
-            if ratio > worst.allowed or worst.head is None:
-                total, most = np.linalg.norm(columns), np.linalg.norm(bound)
-                worst = Deviation(part, layer, head, float(total / size), float(most / size), ratio)
-    return worst
+    """Products L^H R, head by head; the worst head is reported."""
+    found = [Deviation(part, layer, None, 0.0, 0.0, 0.0)]
+    for head in range(len(first.left) if first.left.shape[1] else 0):
+        (left, right), (other_left, other_right) = first.of(head), second.of(head)
+        for sides in (
+            (left, right, other_left, other_right),
+            (right, left, other_right, other_left),
+        ):
+            size, off, bound = _in_frame(*sides, rounding) or _by_columns(*sides, rounding)
+            ratio = float(np.max(off / np.maximum(bound, 1e-300)))
+            total, most = (float(np.linalg.norm(one)) / size for one in (off, bound))
+            found.append(Deviation(part, layer, head, total, most, ratio))
+    return max(found, key=lambda d: (not d.agrees, d.is_blunt, d.allowed, d.head is not None))
+
+
+Compared = tuple[float, np.ndarray, np.ndarray]
+"""The size of what was compared, its deviations, and what rounding explains of them."""
+
+
+def _in_frame(P: Sized, F: Sized, P2: Sized, F2: Sized, rounding: Rounding) -> Compared | None:
+    """F against C^H F′ for the C with P′ = C P, entry by entry; None when that decides nothing.
+
+    With the dual rows D = (P P^H)^-1 P, C = P′ D^H. Errors s of P′ − C P, those of rounding or, if
+    larger, those that are seen, make errors Σ_j s_lj² |D_ij|² of C_li², which reach F′.
+    """
+    p, f, p2, f2 = P[0], F[0], P2[0], F2[0]
+    noise_p, noise_f = (rounding.first * _entry_noise(*part) for part in (P, F))
+    noise_p2, noise_f2 = (rounding.second * _entry_noise(*part) for part in (P2, F2))
+    values, vectors = np.linalg.eigh(p @ p.conj().T)
+    if values[0] <= max(float(np.sum(noise_p**2)), 2.0**-40 * values[-1]):
+        return None
+    dual = (vectors / values) @ (vectors.conj().T @ p)
+    C = p2 @ dual.conj().T
+    weights = np.abs(C) ** 2
+    errors = np.maximum(noise_p2**2 + weights @ noise_p**2, np.abs(p2 - C @ p) ** 2)
+    of_frame = errors @ (np.abs(dual) ** 2).T
+    square = noise_f**2 + weights.T @ noise_f2**2 + of_frame.T @ np.abs(f2) ** 2
+    size, tolerance = float(np.linalg.norm(f)), SAFETY * np.sqrt(square)
+    if np.linalg.norm(tolerance) > USELESS * size:
+        return None
+    return size, np.abs(f - C.conj().T @ f2), tolerance
+
+
+def _by_columns(L: Sized, R: Sized, L2: Sized, R2: Sized, rounding: Rounding) -> Compared:
+    """The columns of L^H R − L′^H R′, from triangular factors of the left ones."""
+    triangle = np.linalg.qr(np.concatenate([L[0], -L2[0]]).conj().T, mode="r")
+    off = np.linalg.norm(triangle @ np.concatenate([R[0], R2[0]]), axis=0)
+    bound = SAFETY * (rounding.first * _bounds(L, R) + rounding.second * _bounds(L2, R2))
+    return max(_size(L[0], R[0]), _size(L2[0], R2[0]), 1e-300), off, bound
+
+
+def _bounds(L: Sized, R: Sized) -> np.ndarray:
+    """Σ_i ‖l_i‖ times the noise of r_ij: rounding of both factors, were it all of one sign."""
+    return np.linalg.norm(L[0], axis=1) @ _entry_noise(*R)
+
+
+def _entry_noise(rows: np.ndarray, terms: np.ndarray) -> np.ndarray:
+    """2 |r_ij| + ‖r_i‖/√e, rounding of an entry and of what centring and rotation spread.
+
+    In the last column also the terms that were summed there.
+    """
+    spread = np.linalg.norm(rows, axis=1, keepdims=True) / np.sqrt(rows.shape[1])
+    noise = 2 * np.abs(rows) + spread
+    noise[:, -1] += terms
+    return noise
 
 
 def _size(left: np.ndarray, right: np.ndarray) -> float:
     """‖Lᵀ R‖ from the triangular factors."""
     a, b = (np.asarray(np.linalg.qr(factor.T, mode="r")) for factor in (left, right))
     return float(np.linalg.norm(a @ b.conj().T))
-
-
-def _column_norms(
-    left: np.ndarray, right: np.ndarray, other_left: np.ndarray, other_right: np.ndarray
-) -> np.ndarray:
-    """The norms of the columns of L^H R − L′^H R′."""
-    triangle = np.linalg.qr(np.concatenate([left, -other_left]).conj().T, mode="r")
-    return np.linalg.norm(triangle @ np.concatenate([right, other_right]), axis=0)
-
-
-def _bounds(left: np.ndarray, right: np.ndarray, constants: np.ndarray) -> np.ndarray:
-    """Σ_i ‖l_i‖ (2 |r_ij| + ‖r_i‖/√e): rounding of both factors, spread by centring and rotation.
-
-    In the last column also the terms that were summed there.
-    """
-    lengths = np.linalg.norm(left, axis=1)
-    spread = np.linalg.norm(right, axis=1) / np.sqrt(right.shape[1])
-    bound = lengths @ (2 * np.abs(right) + spread[:, None])
-    bound[-1] += lengths @ constants
-    return bound
 
 
 def compare_rows(

@@ -17,12 +17,14 @@ SAME = 1e-9
 """A rearrangement must be better than none by this relative amount to be made."""
 
 
-def match_stream(block: Block, first: Tensors, second: Tensors) -> np.ndarray | None:
+def match_stream(
+    block: Block, first: Tensors, second: Tensors, rounding: float = 0.0
+) -> np.ndarray | None:
     """The R, x → R x, that carries the second model's stream nearest to the first one's.
 
     Read off the folded tables: a rotation where the head is untied (stream-rotation), a
     permutation, with signs under RMS norms, where it is tied (tied-rotation). None when nothing
-    but the identity is free, or nothing is better.
+    but the identity is free, or nothing is better by more than the relative `rounding` of rows.
     """
     if not frees_rotation(block) and not frees_permutation(block):
         return None
@@ -35,7 +37,7 @@ def match_stream(block: Block, first: Tensors, second: Tensors) -> np.ndarray | 
         R = np.zeros_like(cross)
         negative = (cross[rows, columns] < 0) & (not block.centred)
         R[rows, columns] = np.where(negative, -1.0, 1.0)
-    return _if_better(mine, theirs, R)
+    return _if_better(mine, theirs, R, rounding)
 
 
 def match_tables(block: Block, first: Tensors, second: Tensors) -> Tensors:
@@ -50,7 +52,9 @@ def match_tables(block: Block, first: Tensors, second: Tensors) -> Tensors:
     return moved | {name: second[name] @ R.T for name, _ in block.tables}
 
 
-def _if_better(first: np.ndarray, second: np.ndarray, R: np.ndarray | None) -> np.ndarray | None:
+def _if_better(
+    first: np.ndarray, second: np.ndarray, R: np.ndarray | None, rounding: float = 0.0
+) -> np.ndarray | None:
     """The orthogonal R, unless rows of the second are as near to those of the first without it.
 
     ‖A − B‖² − ‖A − B Rᵀ‖² = 2 ⟨AᵀB, R − 1⟩, which needs no product with the whole table.
@@ -58,7 +62,7 @@ def _if_better(first: np.ndarray, second: np.ndarray, R: np.ndarray | None) -> n
     if R is None or np.array_equal(R, np.eye(len(R))):
         return None
     nearer = 2 * float(np.sum((first.T @ second) * (R - np.eye(len(R)))))
-    return R if nearer > SAME * float(np.sum(first**2)) else None
+    return R if nearer > max(SAME, rounding**2) * float(np.sum(first**2)) else None
 
 
 def moved_outer(block: Block, first: Tensors, second: Tensors, R: np.ndarray | None) -> Tensors:

@@ -62,15 +62,7 @@ def same_merged(
         reason = f"{agreement}; half of any update, more or less, would show"
         return replace(found, level="equal to rounding", reason=reason, primes=None)
     reason = f"{agreement}, but the update of {hidden} is too small to show beside the rounding"
-    return replace(
-        found,
-        verdict="undecided",
-        level=None,
-        reason=reason,
-        symmetries=(),
-        element={},
-        primes=None,
-    )
+    return found.undecided(reason)
 
 
 def with_adapter(

@@ -7,13 +7,15 @@ agree to rounding, and the outputs too; `different` needs an input that shows it
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import ml_dtypes
 import numpy as np
 
 from neuromanifold.checkpoints.agreement import (
+    SAFETY,
     Deviation,
     LayerAgreement,
     Rounding,
@@ -25,9 +27,12 @@ from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.canonical import Canonical
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.constants import constant_terms
+from neuromanifold.checkpoints.element import note_changes, note_raw
 from neuromanifold.checkpoints.exact import proved_same
+from neuromanifold.checkpoints.exchange import exchange
 from neuromanifold.checkpoints.forms import folded
 from neuromanifold.checkpoints.matching import match_stream, moved_outer
+from neuromanifold.checkpoints.outside import unexplained
 from neuromanifold.checkpoints.running import Noisy, deviation, random_inputs, run
 from neuromanifold.checkpoints.stream import rotate_layer
 from neuromanifold.checkpoints.uniform import uniform
@@ -47,6 +52,8 @@ EVIDENCE = {
 """What each level rests on."""
 NOISE = 30.0
 """Outputs agree when they differ by at most this many times what rounding-size noise makes."""
+SHOWN = 10.0
+"""Exchanged entries show when they do this many times what their rounding at most could."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +127,21 @@ class Sameness:
         notes = {"symmetries": ", ".join(self.symmetries)}
         write_safetensors(path, layout, arrays.__getitem__, notes, force=force)
 
+    def undecided(self, reason: str) -> "Sameness":
+        """The same numbers without a verdict."""
+        return replace(
+            self,
+            verdict="undecided",
+            level=None,
+            reason=reason,
+            symmetries=(),
+            element={},
+            primes=None,
+        )
+
     def __str__(self) -> str:
         used = f" Symmetries: {', '.join(self.symmetries)}." if self.symmetries else ""
-        return f"{self.verdict}: {self.reason}{used}"
+        return f"{self.verdict}: {self.reason}.{used}"
 
 
 def same(
@@ -138,6 +157,37 @@ def same(
     """
     a, b, notes = uniform(first, second)
     rounding = Rounding(_rounding(a, rtol), _rounding(b, rtol))
+    found = _decided(a, b, notes, rounding, seed)
+    if found.verdict != "different" or rtol is not None:
+        return found
+    for place, model in {"first": a, "second": b}.items():
+        dtype = _fitting(model)
+        coarse = 0.0 if dtype is None else precision(dtype) / 2
+        if coarse > getattr(rounding, place):
+            again = _decided(a, b, notes, replace(rounding, **{place: coarse}), seed)
+            if again.verdict == "different":
+                return again
+            reason = (
+                f"all numbers of {model.path} fit {dtype}, and at that rounding the verdict is "
+                f"{again.verdict} ({again.reason}); if it was stored so, say --rtol {coarse:.1e}"
+            )
+            return again.undecided(reason)
+    return found
+
+
+def _fitting(model: Checkpoint) -> np.dtype | None:
+    """The coarsest dtype that holds every number of a model as it is."""
+    for dtype in map(np.dtype, (ml_dtypes.bfloat16, np.float16)):
+        with np.errstate(over="ignore"):
+            values = (model.tensor(name) for name in model.block.shapes)
+            if all(np.array_equal(value, value.astype(dtype)) for value in values):
+                return dtype
+    return None
+
+
+def _decided(
+    a: Checkpoint, b: Checkpoint, notes: list[str], rounding: Rounding, seed: int
+) -> Sameness:
     noise_size = max(rounding.first, rounding.second)
     inputs = random_inputs(a.block, seed)
     outputs, others = run(a, inputs).outputs, run(b, inputs).outputs
@@ -153,7 +203,7 @@ def same(
         found = _compare(a, b, rounding)
     if found is None or not np.isfinite([noise, deviation(outputs, others)]).all():
         raise NotCoveredError(
-            f"the numbers of {first.path} or {second.path} are so large that float64 overflows "
+            f"the numbers of {a.path} or {b.path} are so large that float64 overflows "
             "where the models are compared; rescale them"
         )
     return _verdict(a, b, found, notes, rounding, seed, (outputs, others, noise))
@@ -167,6 +217,7 @@ class _Found:
     changes: Mapping[str, np.ndarray]
     moved: frozenset[str]
     outside: tuple[str, ...]
+    bits: tuple[str, ...]
 
 
 def _rounding(model: Checkpoint, rtol: float | None) -> float:
@@ -180,7 +231,7 @@ def _compare(a: Checkpoint, b: Checkpoint, rounding: Rounding) -> _Found:
     block = a.block
     forms = folded(a), folded(b)
     outer, other = forms[0].outer(), forms[1].outer()
-    R = match_stream(block, outer, other)
+    R = match_stream(block, outer, other, SAFETY * (rounding.first + rounding.second))
     other = moved_outer(block, outer, other, R)
     deviations = _outer_deviations(block, a, outer, other, rounding)
     layers: list[LayerAgreement] = []
@@ -195,9 +246,10 @@ def _compare(a: Checkpoint, b: Checkpoint, rounding: Rounding) -> _Found:
             deviations.append(
                 compare_rows("score_table", layer, outer["score_table"], table, rounding)
             )
-        _note_changes(block, layer, mine, turned, agreement, changes, moved, rounding)
-        _note_raw(a, b, layer, moved)
-    return _Found(tuple(deviations), R, tuple(layers), changes, frozenset(moved), _outside(a, b, R))
+        note_changes(block, layer, mine, turned, agreement, changes, moved, rounding)
+        note_raw(a, b, layer, moved)
+    outside = [unexplained(a, b, R, allowed) for allowed in (rounding, Rounding(0.0, 0.0))]
+    return _Found(tuple(deviations), R, tuple(layers), changes, frozenset(moved), *outside)
 
 
 def _agreement(
@@ -223,33 +275,6 @@ def agrees_at(layer: int | None, a: Canonical, b: Canonical, found: Sameness) ->
     return all(one.agrees for one in deviations)
 
 
-def _outside(a: Checkpoint, b: Checkpoint, R: np.ndarray | None) -> tuple[str, ...]:
-    """What the block does not explain, may change the function, and is not equal in both files.
-
-    Parts outside the block see the hidden states, and some the token table: where there are such
-    parts no symmetry of those is one of the whole.
-    """
-    said = a.found.unexplained, b.found.unexplained
-    keys = [k for k in sorted({*said[0], *said[1]}) if said[0].get(k) != said[1].get(k)]
-    mine, theirs = set(a.found.outside), set(b.found.outside)
-    common = (mine & theirs) | (set(a.found.buffers) & set(b.found.buffers))
-    unequal = {n for n in common if not np.array_equal(a.model.tensor(n), b.model.tensor(n))} | (
-        mine ^ theirs
-    )
-    seen = ["final_norm", "final_norm_shift"] if a.block.head.kind != "none" and mine else []
-    seen += ["tokens"] if a.found.shows_tokens else []
-    seen = [
-        n
-        for n in seen
-        if n in a.block.shapes and (R is not None or not np.array_equal(a.tensor(n), b.tensor(n)))
-    ]
-    return tuple(
-        [f"the configuration's {key}" for key in keys]
-        + [f"{name} outside it" for name in sorted(unequal)]
-        + [f"{name}, which parts outside it see," for name in seen]
-    )
-
-
 def _outer_deviations(
     block: Block, a: Checkpoint, outer: Float64Tensors, other: Float64Tensors, rounding: Rounding
 ) -> list[Deviation]:
@@ -266,62 +291,6 @@ def _outer_deviations(
     return found
 
 
-def _note_changes(
-    block: Block,
-    layer: int,
-    mine: Float64Tensors,
-    theirs: Float64Tensors,
-    agreement: LayerAgreement,
-    changes: dict[str, np.ndarray],
-    moved: set[str],
-    rounding: Rounding,
-) -> None:
-    """The changes of basis between two layers that agree, by least squares."""
-    a, order = block.attention, agreement.heads
-    if not np.array_equal(order, np.arange(a.heads)):
-        changes[f"layers.{layer}.heads"] = order
-        moved.add("heads permuted")
-    if agreement.neurons is not None and not np.array_equal(
-        agreement.neurons, np.arange(len(agreement.neurons))
-    ):
-        changes[f"layers.{layer}.neurons"] = agreement.neurons
-        moved.add("neurons permuted")
-    groups = order.reshape(a.groups, a.sharing)[:, 0] // a.sharing
-    loose = 1e3 * (rounding.first + rounding.second)
-    for name, words in (
-        ("key", "query–key change of basis"),
-        ("value", "value–output change of basis"),
-    ):
-        found = np.stack(
-            [
-                np.linalg.lstsq(mine[name][g].T, theirs[name][h].T, rcond=None)[0].T
-                for g, h in enumerate(groups)
-            ]
-        )
-        if np.abs(found - np.eye(found.shape[-1])).max() > max(loose, 1e-9):
-            changes[f"layers.{layer}.{name}"] = found
-            moved.add(words)
-    if "up" in mine and agreement.neurons is not None:
-        theirs_up = theirs["up"][agreement.neurons]
-        scale = np.sum(theirs_up * mine["up"], axis=1) / np.maximum(
-            np.sum(mine["up"] ** 2, axis=1), 1e-300
-        )
-        if np.abs(scale - 1).max() > max(loose, 1e-9):
-            changes[f"layers.{layer}.up"] = scale
-            moved.add("neurons scaled")
-
-
-def _note_raw(a: Checkpoint, b: Checkpoint, layer: int, moved: set[str]) -> None:
-    """Symmetries that folding removes are seen in the tensors as stored."""
-    names = {"attention_norm": "norm gains", "attention_norm_shift": "norm shifts"}
-    names |= {"key_bias": "key biases", "value_bias": "value biases"}
-    for name, words in names.items():
-        if name in a.block.layer_shapes:
-            x, y = a.tensor(f"layers.{layer}.{name}"), b.tensor(f"layers.{layer}.{name}")
-            if not np.allclose(x, y, rtol=1e-2, atol=1e-6):
-                moved.add(words)
-
-
 def _verdict(
     a: Checkpoint,
     b: Checkpoint,
@@ -335,22 +304,29 @@ def _verdict(
     error = deviation(outputs, others)
     agrees_out = error <= NOISE * noise
     broken = sorted((d for d in found.deviations if not d.agrees), key=lambda d: -d.allowed)
-    blunt = [d for d in found.deviations if d.agrees and not d.decides and d.deviation > 0]
+    blunt = [d for d in found.deviations if d.agrees and d.is_blunt]
     symmetries = _symmetries(found, notes)
     element = dict(found.changes) | ({} if found.stream is None else {"stream": found.stream})
     witness, level, verdict = None, None, "undecided"
     primes = None
-    if not found.outside:  # whatever float64 makes of numbers that cancel
+    if not found.bits:  # whatever float64 makes of numbers that cancel
         primes = proved_same(a, b, found.stream, found.layers)
     if primes is not None:
         verdict, level = "same", "exact"
-        reason = "the stored numbers are equal" + (", in another order" if found.changes else "")
+        reason = "the stored numbers are equal" + (", in another order" if element else "")
         if primes:
             reason = f"all that determines the function is equal, proved modulo {primes} primes"
     elif broken and not agrees_out:
         verdict = level = "different"
         witness = _witness(outputs, others, seed)
         reason = f"{_first(broken)} is not explained by rounding; the outputs differ by {error:.1e}"
+    elif broken and (shown := _shown(a, b, rounding, seed)) is not None:
+        verdict = level = "different"
+        witness, error, noise = shown
+        reason = (
+            f"{_first(broken)} is not explained by rounding; exchanging the entries that are not "
+            f"changes the outputs by {error:.1e}, and their rounding by {noise:.1e}"
+        )
     elif broken:
         reason = (
             f"{_first(broken)} is not explained by rounding, and the outputs agree "
@@ -385,6 +361,18 @@ def _verdict(
         element=element if verdict == "same" else {},
         primes=primes,
     )
+
+
+def _shown(
+    a: Checkpoint, b: Checkpoint, rounding: Rounding, seed: int
+) -> tuple[Witness, float, float] | None:
+    """An input on which the entries that rounding does not explain show, if there is one."""
+    found = exchange(a, b, rounding, seed)
+    if found is None:
+        return None
+    before, after, noise = found
+    error = deviation(before, after)
+    return (_witness(before, after, seed), error, noise) if error > SHOWN * noise else None
 
 
 def _first(broken: list[Deviation]) -> str:
