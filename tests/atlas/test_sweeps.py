@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from commands import session_is_gone, start, wait_for
 
+from commands import session_is_gone, start, wait_for
 from neuromanifold.atlas.computation import run_task
 from neuromanifold.atlas.grid import load_grid
 from neuromanifold.atlas.queries import status

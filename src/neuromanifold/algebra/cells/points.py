@@ -75,9 +75,10 @@ class BranchReader:
         whole = [(s, r) for s, r in zip(self._shapes, self._ranges, strict=True) if r is not None]
         self.whole = WholeInputs([s for s, _ in whole], [r for _, r in whole]) if whole else None
 
+        inputs = function.shapes[1]
+
         def at_one(weights: Any, X: Any, phase: Any, error: Any) -> Any:
-            typed = jax.tree.map(lambda x, leaf: x.astype(leaf.dtype), X, function.shapes[1])
-            return function.branches((weights, typed), phase, error)
+            return function.branches((weights, jax.tree.map(_typed, X, inputs)), phase, error)
 
         self._read: Callable[..., Any] = jax.jit(jax.vmap(at_one, in_axes=(None, 0, None, None)))
 
@@ -159,6 +160,10 @@ class BranchReader:
                 same = np.asarray(x).reshape(count, -1) == np.asarray(y).reshape(count, -1)
                 holds &= same.all(axis=1)
         return [np.asarray(x) for x in branches], holds
+
+
+def _typed(x: Any, leaf: Any) -> Any:
+    return x.astype(leaf.dtype)
 
 
 def distinct(arrays: list[np.ndarray], count: int) -> int:
