@@ -306,7 +306,9 @@ def _verdict(
     broken = sorted((d for d in found.deviations if not d.agrees), key=lambda d: -d.allowed)
     blunt = [d for d in found.deviations if d.agrees and d.is_blunt]
     symmetries = _symmetries(found, notes)
-    element = dict(found.changes) | ({} if found.stream is None else {"stream": found.stream})
+    element = dict(found.changes)
+    if found.stream is not None:
+        element["stream"] = found.stream
     witness, level, verdict = None, None, "undecided"
     primes = None
     if not found.bits:  # whatever float64 makes of numbers that cancel
