@@ -253,6 +253,28 @@ def test_aligning_keeps_the_function_and_lowers_the_barrier(model, tmp_path):
     assert weight_distance(a, written) == pytest.approx(report.distance[1], rel=1e-6)
 
 
+def test_aligning_undoes_a_gauge_of_condition_a_million(model, tmp_path):
+    a = model("gpt2")
+    weights, at = {n: v.copy() for n, v in a.weights().items()}, "layers.0."
+    change = np.diag(np.logspace(-3, 3, a.block.attention.value_size))
+    weights[f"{at}value"] = change @ weights[f"{at}value"]
+    weights[f"{at}value_bias"] = weights[f"{at}value_bias"] @ change
+    weights[f"{at}output"] = weights[f"{at}output"] @ np.linalg.inv(change)
+    report = align(a, saved(a, tmp_path / "b", weights))
+    assert report.distance[0] > 10
+    assert report.distance[1] < 1e-6
+
+
+def test_aligning_never_leads_away(model, tmp_path):
+    a = model("llama")
+    weights = {n: v.copy() for n, v in a.weights().items()}
+    for name, value in weights.items():
+        if name.endswith("norm"):
+            value[::3] = 0.0
+    report = align(a, saved(a, tmp_path / "b", weights))
+    assert report.distance[1] <= report.distance[0]
+
+
 def test_the_nearest_scale_is_that_of_a_fine_search():
     random = np.random.default_rng(0)
     x, y, x2, y2 = (random.normal(size=(20, 6)) for _ in range(4))

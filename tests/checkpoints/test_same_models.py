@@ -278,6 +278,16 @@ def test_models_of_different_sizes_or_kinds_are_refused(tmp_path):
         same(llama, open_checkpoint(again))
 
 
+def test_a_model_with_heads_and_neurons_of_zeros_is_itself_without_a_symmetry(tmp_path):
+    first = open_checkpoint(make_model(tmp_path / "first", "gpt2"))
+    weights = {n: v.copy() for n, v in first.weights().items()}
+    for name in ("query", "key", "value", "output", "up"):
+        weights[f"layers.0.{name}"][0] = 0.0
+    found = same(*[moved(tmp_path, first, weights, name=n) for n in ("one", "two")])
+    assert (found.level, found.symmetries, found.element) == ("exact", (), {})
+    assert found.reason == "the stored numbers are equal"
+
+
 def test_what_lies_outside_the_block_is_not_passed_over(tmp_path):
     tensors = tensors_of(CONFIGS["bert"])
     tensors["bert.pooler.dense.weight"] = np.eye(24, dtype=np.float32)

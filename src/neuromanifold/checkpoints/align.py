@@ -187,24 +187,26 @@ def align(
     """
     a, b = (opened(item, config, heads, family) for item in (first, second))
     aligned = Aligned(a, b)
+    distances = weight_distance(a, b), weight_distance(a, aligned)
+    moved = aligned if distances[1] < distances[0] else b  # folding may lead away, to no avail
     inputs = random_inputs(a.block, seed)
     outputs = {name: run(model, inputs).outputs for name, model in (("a", a), ("b", b))}
     report = Alignment(
         None,
         str(a.path),
         str(b.path),
-        deviation(outputs["b"], run(aligned, inputs).outputs),
-        (weight_distance(a, b), weight_distance(a, aligned)),
+        deviation(outputs["b"], run(moved, inputs).outputs),
+        (distances[0], min(distances)),
         (
             barrier(a, b, inputs, outputs["a"], outputs["b"]),
-            barrier(a, aligned, inputs, outputs["a"], outputs["b"]),
+            barrier(a, moved, inputs, outputs["a"], outputs["b"]),
         ),
         aligned.pair.stream_kind,
         seed,
     )
     if out is None:
         return report
-    b.write(out, aligned.tensor, dtype=dtype, force=force)
+    b.write(out, moved.tensor, dtype=dtype, force=force)
     return replace(report, file=str(out))
 
 

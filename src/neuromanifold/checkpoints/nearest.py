@@ -6,7 +6,7 @@ import scipy.optimize
 STEPS = 30
 """Iterations of the descent that follows the closed form."""
 SINGULAR = 1e-12
-"""Factors with a smaller ratio of Gram eigenvalues leave the basis alone: it is not determined."""
+"""Products with a smaller ratio of singular values leave the basis alone: it is not determined."""
 
 
 def nearest_basis(
@@ -36,18 +36,16 @@ def nearest_basis(
 
 
 def balancing(left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    """The G with G R Rᵀ Gᵀ = G^-T L Lᵀ G^-1, diagonal; None when a factor is degenerate.
+    """The G with G R Rᵀ Gᵀ = G^-T L Lᵀ G^-1, diagonal; None when the product lacks rank.
 
-    With R Rᵀ = F Fᵀ and Fᵀ L Lᵀ F = W Σ² Wᵀ it is √Σ Wᵀ F^-1.
+    With Lᵀ = Q A, Rᵀ = Q′ B and A Bᵀ = U Σ Vᵀ it is Σ^-½ Uᵀ A = Σ^½ Vᵀ B^-T: no Gram matrix, whose
+    condition is the square of the gauge's.
     """
-    grams = left @ left.T, right @ right.T
-    for gram in grams:
-        values = np.linalg.eigvalsh(gram)
-        if not values[0] > SINGULAR * values[-1]:
-            return None
-    F = np.linalg.cholesky(grams[1])
-    values, W = np.linalg.eigh(F.T @ grams[0] @ F)
-    return np.linalg.solve(F.T, W * values**0.25).T
+    A, B = (np.asarray(np.linalg.qr(factor.T, mode="r")) for factor in (left, right))
+    U, S, _ = np.linalg.svd(A @ B.T)
+    if len(S) < len(left) or not S[-1] > SINGULAR * S[0]:
+        return None
+    return (U.T @ A) / np.sqrt(S)[:, None]
 
 
 def _descend(
