@@ -250,11 +250,12 @@ class Search:
             owned = np.tile(group.owned, (len(self.free.state), 1))
             here = points[:1]
             with self.free.tried():
-                while self._shown(np.concatenate(here), group.columns) < len(group.columns):
-                    if len(here) > patience(len(group.columns)):
-                        break
-                    self.free.put(self.free.fresh(owned))
-                    here.append(self.values())
+                while len(here) <= patience(len(group.columns)) and self._shown(
+                    np.concatenate(here), group.columns
+                ) < len(group.columns):
+                    for _ in range(len(here)):  # as many again: a rank looks at all of them
+                        self.free.put(self.free.fresh(owned))
+                        here.append(self.values())
             points += here[1:]
         found = np.concatenate(points)
         first = {found[:, k].tobytes(): k for k in reversed(range(len(self.columns)))}
@@ -277,7 +278,8 @@ class Search:
 def character_rank(rows: np.ndarray) -> int:
     """The rank over GF(2) of a Boolean matrix, each row as the bits of one whole number."""
     basis: dict[int, int] = {}
-    for row in {int("".join("1" if x else "0" for x in row) or "0", 2) for row in rows.tolist()}:
+    for packed in np.unique(np.packbits(rows, axis=1), axis=0):
+        row = int.from_bytes(packed.tobytes())
         while row:
             top = row.bit_length()
             if top not in basis:
