@@ -7,7 +7,7 @@ import pytest
 
 import neuromanifold as nm
 from expressions import LENGTH, Floats, SkippedError, random_function, rank_in_digits
-from neuromanifold.algebra.cells.points import normal
+from neuromanifold.algebra.cells.points import SIZES, normal
 from neuromanifold.algebra.cells.whole import WholeInputs
 from neuromanifold.certificates.cells import pieces
 from neuromanifold.errors import NeuromanifoldError
@@ -31,7 +31,7 @@ def _points(network, count, whole):
     inputs = [
         every[i]
         | {
-            k: normal(0, f"cell input {i} leaf {leaf} attempt 0", (LENGTH,))
+            k: SIZES[i % len(SIZES)] * normal(0, f"cell input {i} leaf {leaf} attempt 0", (LENGTH,))
             + 1e-2 * turn * generator.standard_normal(LENGTH)
             for leaf, k in enumerate(REAL)
         }
