@@ -40,7 +40,8 @@ def layers_bound(architecture: Architecture) -> int:
     It is the dimension of softmax networks in the cases of (softmax-residual), (softmax-layer),
     (softmax-heads) and (softmax-heads-bottleneck); elsewhere that is observed (head-mixing).
     """
-    c = Facts.of(architecture).seen_widths
+    architecture = Facts.of(architecture)  # once: a network may have a thousand layers
+    c = architecture.seen_widths
     s = spanned_widths(architecture, c) if architecture.attention == "lightning" else c
     orbits = [0, *(c[i] * s[i] * (architecture.skip != "residual") for i in range(1, len(c)))]
     forms, totals = c[0] ** 2, [0]
