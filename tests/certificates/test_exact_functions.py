@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import neuromanifold as nm
+from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.exact import certify_function
+from neuromanifold.certificates.jacobian import at_a_point, jacobian_rows
+from neuromanifold.certificates.verify import twin_rows
 from neuromanifold.errors import ArgumentError, DiagramError, NotCoveredError
 
 relu = jax.nn.relu
@@ -167,3 +170,64 @@ def test_how_constants_were_read_is_told():
     assert "Masks of -10000 were taken as minus infinity" in str(
         certify_function(masked, values(2), values(1, 2))
     )
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w, x: w[0] * jnp.sqrt(-1 - x * x),
+        lambda w, x: w[0] * jnp.sqrt(-1 - x * x) ** 2,
+        lambda w, x: x * jnp.sqrt(-1 - w[0] ** 2) ** 2,
+        lambda w, x: x * jnp.sqrt(-((w[0] - x) ** 2)) ** 2,
+        lambda w, x: w[0] * jnp.log(-1 - x * x),
+        lambda w, x: w[0] * jnp.arccosh(-1 - x * x),
+        lambda w, x: w[0] * (-1 - x * x) ** 1.5,
+    ],
+)
+def test_a_function_without_real_values_has_no_proved_dimension(f):
+    net = nm.network(f, np.zeros(1), np.zeros(1))
+    found = nm.certify(net)
+    assert found.lower == 0
+    assert "no real point was found at which it has a value" in str(found)
+    assert nm.verify(found, net).agrees
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w, x: w[0] * jnp.sqrt(1 - jnp.sum(x**2)) + w[1],
+        lambda w, x: w[0] * jnp.arccosh(x[0]) * jnp.arctanh(x[1]) + w[1],
+        lambda w, x: w[0] * jnp.sqrt(x[0]) * jnp.sqrt(-x[1]) * jnp.log(-x[2]) + w[1],
+    ],
+)
+def test_a_small_domain_is_met(f):
+    found = certify_function(f, np.zeros(2), np.zeros(8))
+    assert (found.verdict, found.lower) == ("exact", 2)
+
+
+def test_given_weights_need_a_value_themselves():
+    net = nm.network(lambda w, x: x * jnp.sqrt(w) ** 2, np.zeros(1), np.zeros(1))
+    assert nm.certify(net, weights=np.array([2.0])).lower == 1
+    assert nm.certify(net, weights=np.array([-2.0])).lower == 0
+
+
+@pytest.mark.parametrize(
+    ("f", "dimension"),
+    [
+        (lambda w, x: jnp.var(w * x), 3),  # NaN for an empty array
+        (lambda w, x: jnp.take(w, np.array([0, 7]), mode="fill", fill_value=2.0) @ x[:2], 1),
+        (lambda w, x: jnp.take(w, np.array([0, 7]), mode="fill", fill_value=9.0) @ x[:2] ** 2, 1),
+        (lambda w, x: jnp.take(w, np.array([1, 0])) @ x[:2], 2),
+    ],
+)
+def test_the_twin_reads_fillings_and_what_is_selected_nowhere(f, dimension):
+    net = nm.network(f, np.zeros(3), np.zeros(3))
+    found = nm.certify(net)
+    assert found.rank == dimension
+
+    def both(point):
+        rows = np.concatenate(list(jacobian_rows(net, point, found.inputs)))[: found.inputs]
+        return np.mod(rows, found.prime), twin_rows(net, point, found.inputs)
+
+    np.testing.assert_array_equal(*at_a_point(net, PrimeField(found.prime), found.seed, both))
+    assert nm.verify(found, net).agrees

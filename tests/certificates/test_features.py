@@ -88,6 +88,12 @@ def test_ranks_are_those_of_floats(name):
         # No real input has a value here, whatever the derivative says.
         (lambda w, x: w[0] * (jnp.log(-1 - x * x) + jnp.cbrt(x)), 1, "of 1 only 0 were shown"),
         (lambda w, x: w[0] * jnp.sqrt(atan(x) - 2) + w[1], 1, "of 1 only 0 were shown"),
+        # This one has values where w₀ = x₀: inputs and weights are drawn apart.
+        (
+            lambda w, x: w[0] * jnp.sqrt(-((w[0] - x[0]) ** 2)) ** 2 + w[1] * atan(x[1]),
+            2,
+            "of 2 only 0 were shown",
+        ),
         (lambda w, x: w[0] * jnp.floor(atan(x)), 1, "of 1 only 0 were shown to be|branches"),
         (lambda w, x: jax.nn.relu(w[0] * atan(x)) + w[1], 1, "here they decide branches"),
         (lambda w, x: w[0] * jnp.cbrt(x) + w[1], 300, "there are 300, and at most 256 are tried"),

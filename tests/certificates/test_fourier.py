@@ -123,3 +123,12 @@ def test_what_is_not_covered_is_refused_in_a_sentence(f, error, said):
 def test_a_transform_of_constants_may_have_any_length():
     f = lambda w, x: FFT.fft(np.ones(5)).real * w * x  # noqa: E731
     assert certify_function(f, np.zeros(5), np.zeros(5)).lower == 1
+
+
+def test_roots_of_lengths_are_rational_or_refused():
+    def there_and_back(w, x):
+        return (FFT.ifft(FFT.fft(w, norm="ortho"), norm="ortho").real - w) * x + w[0]
+
+    assert certify_function(there_and_back, np.zeros(4), np.zeros(4)).rank == 1
+    with pytest.raises(NotCoveredError, match='with norm="ortho" and its inverse would not cancel'):
+        certify_function(there_and_back, np.zeros(2), np.zeros(2))

@@ -149,3 +149,14 @@ def test_many_possible_inputs_are_drawn_one_by_one():
 def test_what_cannot_be_drawn_is_refused(weights, sample, reason):
     with pytest.raises(ArgumentError, match=reason):
         nm.certify(nm.network(lambda w, x: w * x, weights, sample, name="f"))
+
+
+def test_a_probable_dimension_is_about_the_inputs_that_were_used():
+    """Only one token in 50001 looks at w₀, and no degree bounds how often it is drawn."""
+
+    def f(w, token):
+        return jnp.where(token[0] == 12345, w[0], w[1])
+
+    found = nm.certify(nm.network(f, np.zeros(2), np.array([50000])))
+    assert (found.verdict, found.rank) == ("probable", 1)
+    assert "the dimension at these inputs is 1 (probable" in str(found)

@@ -80,7 +80,8 @@ class Features:
         """
         found = 0
         for attempt in range(_POINTS):
-            weights, x = (self._drawn(attempt, what) for what in (self.weights, self.inputs))
+            weights = self._drawn(attempt, "weights", self.weights)
+            x = self._drawn(attempt, "inputs", self.inputs)
             with jax.enable_x64(True):
                 if not all(np.isfinite(y).all() for y in self._in_floats(weights, x)):
                     continue
@@ -95,11 +96,11 @@ class Features:
                 break
         return found
 
-    def _drawn(self, attempt: int, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    def _drawn(self, attempt: int, what: str, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
         """Normal numbers of several sizes, and in every other attempt their absolute values."""
         scale, size = 2.0 ** -(attempt // 2), np.abs if attempt % 2 else np.asarray
         return [
-            size(scale * normal(attempt, f"features {len(shapes)} {k}", shape))
+            size(scale * normal(attempt, f"features {what} {k}", shape))
             for k, shape in enumerate(shapes)
         ]
 

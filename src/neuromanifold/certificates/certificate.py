@@ -12,6 +12,7 @@ from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.decode import decoded
 from neuromanifold.certificates.jacobian import Readings
 from neuromanifold.certificates.probable import Probable
+from neuromanifold.certificates.real_values import REAL_VALUES
 from neuromanifold.certificates.symmetry_bound import FamilyRank
 from neuromanifold.display import Displayed
 from neuromanifold.errors import FileFormatError
@@ -133,13 +134,17 @@ class Certificate(Displayed):
             unmet = "; ".join(
                 f"{o.name}: rank {o.rank} of {o.columns}" for o in self.obligations if not o.met
             )
+            why = "what stands for formal functions was not shown to be independent"
+            if any(o.name == REAL_VALUES for o in self.obligations):
+                why = "no real point was found at which it has a value"
             return (
                 f"{self.subject}: the {kind} is at most {self.upper}; the rank found is "
-                f"{self.rank}, which proves nothing, because what stands for formal functions was "
-                f"not shown to be independent ({unmet}; {how})."
+                f"{self.rank}, which proves nothing, because {why} ({unmet}; {how})."
             )
         if self.verdict == "probable":
             cells = " on these cells" if self.readings.patterns else ""
+            if self.readings.whole < self.readings.possible:
+                cells += " at these inputs"
             return (
                 f"{self.subject}: the {kind}{cells} is {self.rank} ({self.probable}); it is proved "
                 f"to be at least {self.lower} and at most {self.upper} ({how}).{self._read}"

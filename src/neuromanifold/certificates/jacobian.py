@@ -48,6 +48,7 @@ from neuromanifold.certificates.program import (
     rows_program,
     weight_leaves,
 )
+from neuromanifold.certificates.real_values import value_obligations
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.network import Network
 
@@ -116,7 +117,11 @@ class Point:
 
     def obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:
         """What has to be shown for a network, with the ranks that do."""
-        return *feature_obligations(network), *self._formal_obligations(network, batch)
+        shown = *feature_obligations(network), *self._formal_obligations(network, batch)
+        if pieces(network) is not None:
+            return shown
+        given = None if self.given is None else self.given.values.tobytes()
+        return *shown, *value_obligations(network, given)
 
     def _formal_obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:
         """What has to be shown for its formal elements."""

@@ -145,6 +145,8 @@ class Twin:
         """A constant as dual numbers without derivatives."""
         if isinstance(value, Dual):
             return value
+        if value.dtype.kind == "f" and np.any(np.isnan(value) | np.isposinf(value)):
+            raise NotCoveredError("the naive twin does not calculate with what is no number")
         infinite = np.isneginf(value) if value.dtype.kind == "f" else np.zeros(value.shape, bool)
         finite = rational_array(np.where(infinite, 0, value))
         residues = [q.numerator * pow(q.denominator, -1, self._prime) for q in finite.distinct]
@@ -216,12 +218,15 @@ class Twin:
 
     def _moved(self, equation: Any, operands: list[Value], count: int) -> list[Value]:
         """An operation that only moves entries, found by moving their numbers."""
-        moving = (
-            range(1, len(operands))
-            if equation.primitive.name == "select_n"
-            else range(len(operands))
-        )
-        if equation.primitive.name in _INDEXED:
+        name, parameters, moving = equation.primitive.name, equation.params, range(len(operands))
+        if name == "select_n":  # what is selected nowhere may be no number
+            which, *cases = operands
+            cases = [
+                case if isinstance(case, Dual) else np.where(which == k, case, 0)
+                for k, case in enumerate(cases)
+            ]
+            operands, moving = [which, *cases], range(1, len(operands))
+        if name in _INDEXED:
             moving = range(1)
         start, numbers = 0, list(operands)
         duals: list[Dual] = []
@@ -230,7 +235,13 @@ class Twin:
             numbers[k] = np.arange(start, start + moved.value.size).reshape(moved.value.shape)
             start += moved.value.size
             duals.append(moved)
-        found = equation.primitive.bind(*numbers, **equation.params)
+        filled = {"fill_value": start} if name == "gather" else {}  # one number more
+        found = equation.primitive.bind(*numbers, **parameters | filled)
+        if filled and np.any(np.asarray(found) == start):
+            filling = parameters["fill_value"]
+            duals.append(
+                self._dual(np.asarray(np.nan if filling is None else float(filling)), count)
+            )
         values = np.concatenate([d.value.ravel() for d in duals])
         tangents = np.concatenate([d.tangent.reshape(d.value.size, count) for d in duals])
         masks = np.concatenate([d.infinite.ravel() for d in duals])

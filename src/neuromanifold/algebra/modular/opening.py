@@ -25,10 +25,11 @@ from neuromanifold.algebra.modular.control import CONTROL
 from neuromanifold.algebra.modular.elementary import OPENINGS, OpeningRule
 from neuromanifold.algebra.modular.folding import folded, plain
 from neuromanifold.algebra.modular.formal import Kind, formal
-from neuromanifold.algebra.modular.literals import in_float64, with_float64
+from neuromanifold.algebra.modular.literals import in_float64, rational_array, with_float64
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.recorder import Known
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
+from neuromanifold.errors import NotCoveredError
 
 source_info_util.register_exclusion(__file__)
 
@@ -120,7 +121,10 @@ class Opening:
             return operands
         known = [operand.array for operand in operands if isinstance(operand, Known)]
         if len(known) == len(operands):
-            return [Known(in_float64(result)) for result in folded(equation, known)]
+            results = [Known(in_float64(result)) for result in folded(equation, known)]
+            if name == "sqrt" and is_complex(equation.outvars[0]):
+                self._refuse_irrational(equation, results[0].array)
+            return results
         if name == "abs" and isinstance(operands[0], Traced) and operands[0].nonnegative:
             return operands
         if any(map(is_complex, (*equation.invars, *equation.outvars))):
@@ -137,6 +141,14 @@ class Opening:
         )
         nonnegative = nonnegative or (name == "mul" and arrays[0] is arrays[1])
         return [Traced(output, nonnegative) for output in outputs]
+
+    def _refuse_irrational(self, equation: Any, root: np.ndarray) -> None:
+        """Constant complex roots are the factors √n of transforms with norm="ortho"."""
+        if rational_array(np.atleast_1d(root.real)).dyadic:
+            raise NotCoveredError(
+                f"{self.where(equation)} is no rational number, so that a Fourier transform with "
+                'norm="ortho" and its inverse would not cancel; take norm="backward"'
+            )
 
     def _in_parts(self, equation: Any, operands: Sequence[Value]) -> list[Value]:
         """An equation with complex operands or results, as what it does to their parts."""
