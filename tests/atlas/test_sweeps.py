@@ -40,7 +40,7 @@ def grid(tmp_path):
 @pytest.fixture
 def larger_grid(tmp_path):
     path = tmp_path / "grid.toml"
-    path.write_text(GRID.format(widths="1..3", tokens=[1, 2], seeds=8))
+    path.write_text(GRID.format(widths="1..3", tokens=[1, 2, 3], seeds=12))
     return path
 
 

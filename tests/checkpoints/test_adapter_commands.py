@@ -73,6 +73,7 @@ def test_bad_input_is_one_sentence(tmp_path, capsys):
     out = tmp_path / "out"
     for arguments, sentence in (
         (("audit", tmp_path), "no adapter_config.json"),
+        (("audit", tmp_path / "nothing"), "nothing does not exist; give the folder of an adapter"),
         (("compare", a), "at least two"),
         (("merge", a, a, "--weights", "1;2", "--out", out), "numbers with commas"),
         (("merge", a, a, "--weights", "1", "--out", out), "one weight an adapter"),

@@ -1,11 +1,15 @@
+import json
 import struct
 
 import gguf
 import numpy as np
 import pytest
 from gguf.quants import dequantize, quantize
+from models import make_model
 
+import neuromanifold as nm
 from neuromanifold.checkpoints.reading import open_model
+from neuromanifold.cli import main
 from neuromanifold.errors import FileFormatError
 
 RANDOM = np.random.default_rng(0)
@@ -114,3 +118,55 @@ def test_random_damage_gives_a_sentence_or_a_model(tmp_path, content):
         except FileFormatError:
             refused += 1
     assert refused > 30
+
+
+WORDS = {
+    "model.": "",
+    "embed_tokens": "token_embd",
+    "layers": "blk",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "self_attn.o_proj": "attn_output",
+    **{f"self_attn.{word}_proj": f"attn_{word}" for word in "qkv"},
+    **{f"mlp.{word}_proj": f"ffn_{word}" for word in ("gate", "up", "down")},
+}
+
+
+def converted(folder, path):
+    """A tied Llama as GGUF by the reference writer, its queries and keys interleaved."""
+    config, model = json.loads((folder / "config.json").read_text()), open_model(folder)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_rope_freq_base(config.get("rope_theta", 10000.0))
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_vocab_size(config["vocab_size"])
+    writer.add_expert_count(0)
+    size = config["hidden_size"] // config["num_attention_heads"]
+    for name in model.names:
+        tensor, new = model.tensor(name), name
+        for word, other in WORDS.items():
+            new = new.replace(word, other)
+        if new.endswith(("attn_q.weight", "attn_k.weight")):
+            halves = tensor.reshape(-1, 2, size // 2, tensor.shape[-1])
+            tensor = np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(tensor.shape)
+        writer.add_tensor("output_norm.weight" if new == "norm.weight" else new, tensor)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_a_conversion_to_gguf_is_proved_and_its_folded_norms_are_read_again(tmp_path, capsys):
+    source = make_model(tmp_path / "m", "llama-tied")
+    path = converted(source, tmp_path / "m.gguf")
+    found = nm.checkpoint(source).same(path)
+    assert (found.verdict, found.level, found.symmetries) == ("same", "exact", ("rotary layout",))
+    assert main(["checkpoint", "fold-norms", str(path), str(tmp_path / "folded")]) == 0
+    assert "Note: names and configuration are still GGUF's" in capsys.readouterr().out
+    assert nm.checkpoint(path).same(tmp_path / "folded").symmetries == ("norm gains",)

@@ -26,7 +26,9 @@ class Edit(Recorded):
     remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.done} Written to {self.folder}." + "".join(f" {r}." for r in self.remarks)
+        return f"{self.done} Written to {self.folder}." + "".join(
+            f" Note: {remark}." for remark in self.remarks
+        )
 
 
 def convert_rope(checkpoint: Checkpoint, out: str | Path, to: Layout) -> Edit:
@@ -52,6 +54,8 @@ def fold_norms(checkpoint: Checkpoint, out: str | Path, *, untie: bool = False) 
     """Gains and shifts of norms into what reads them (norm-absorption)."""
     folder, block = _new_folder(out), checkpoint.block
     remarks: list[str] = []
+    if block.family == "gguf":
+        remarks.append("names and configuration are still GGUF's, which few read in safetensors")
     if block.placement == "post":
         remarks.append("norms follow the sum: only shifts could be folded")
     if block.head.kind == "tied" and not untie:

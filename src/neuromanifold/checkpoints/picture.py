@@ -68,7 +68,8 @@ def audit_page(audit: Audit) -> str:
         f"<title>audit of {title}</title><style>body{{font:16px/1.5 system-ui;max-width:60rem;"
         "margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}td,th{padding:.2rem .8rem;"
         "border-bottom:1px solid #ddd;text-align:left}.n{text-align:right}svg{max-width:100%;"
-        f"height:auto}}</style><h1>{title}</h1><p>{html.escape(str(audit))}</p>"
+        "height:auto;margin-top:1rem}@media(max-width:40rem){table{font-size:.8rem}td,th{padding:"
+        f".2rem}}}}</style><h1>{title}</h1><p>{html.escape(str(audit))}</p>"
         "<table><tr><th>part<th>statement<th>formula<th class=n>dimension</tr>"
         f"{rows}</table>{picture}<ul>{remarks}</ul></html>\n"
     )

@@ -39,6 +39,10 @@ _REFUSED = {
 def load_adapter(path: str | Path) -> Adapter:
     """Read an adapter: a folder, or a weights file with its configuration beside it."""
     path = Path(path)
+    if not path.exists():
+        raise FileFormatError(
+            f"{path} does not exist; give the folder of an adapter in PEFT's layout"
+        )
     folder = path if path.is_dir() else path.parent
     if not (folder / CONFIG).is_file():
         raise FileFormatError(

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from neuromanifold.checkpoints.block import Block, Shapes
 from neuromanifold.checkpoints.families import llama
 from neuromanifold.checkpoints.families.layout import Family
@@ -38,6 +40,10 @@ def read(settings: Settings, held: Shapes) -> Block:
     def whole(key: str, default: int | None = None) -> int:
         return settings.whole(f"{word}.{key}", default=default)
 
+    def real(key: str, default: float | None = None) -> float:
+        # GGUF rounds numbers to float32: meant is the shortest decimal that this rounds to
+        return float(str(np.float32(settings.real(f"{word}.{key}", default=default))))
+
     d, heads = whole("embedding_length"), whole("attention.head_count")
     size = whole("attention.key_length", d // heads)
     said = Settings(
@@ -48,8 +54,8 @@ def read(settings: Settings, held: Shapes) -> Block:
             "head_dim": size,
             "num_hidden_layers": whole("block_count"),
             "intermediate_size": whole("feed_forward_length"),
-            "rms_norm_eps": settings.real(f"{word}.attention.layer_norm_rms_epsilon"),
-            "rope_theta": settings.real(f"{word}.rope.freq_base", default=10000.0),
+            "rms_norm_eps": real("attention.layer_norm_rms_epsilon"),
+            "rope_theta": real("rope.freq_base", 10000.0),
             "rope_layout": _LAYOUTS[word],
             "vocab_size": held.get("tokens", (0,))[0],
             "tie_word_embeddings": "unembedding" not in held,
@@ -59,10 +65,11 @@ def read(settings: Settings, held: Shapes) -> Block:
     turning = rotary(said, whole("rope.dimension_count", size))
     values = whole("attention.value_length", size)
     attention = replace(found.attention, rotary=turning, value_size=values)
-    strange = settings.unread.keys() - {f"{word}.{idle}" for idle in _IDLE}
-    for key in sorted(strange):
-        if key.startswith(f"{word}.") and settings.config[key] != 0:
+    own = {key for key in settings.unread if key.startswith(f"{word}.")}
+    for key in sorted(own - {f"{word}.{idle}" for idle in _IDLE}):
+        if settings.config[key] != 0:
             raise NotCoveredError(f"GGUF that says {key} ({settings.config[key]}) is not covered")
+    settings.asked.update(own)  # what is left of them changes no function
     return replace(found, family="gguf", attention=attention)
 
 

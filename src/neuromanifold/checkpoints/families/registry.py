@@ -52,7 +52,7 @@ def family_of(model: Model, description: Path | None = None) -> Family:
     """The family of a model, from its configuration or from a description."""
     if description is not None:
         return described_family(description)
-    if model.format == "gguf":
+    if model.format == "gguf" or "general.architecture" in model.config:
         return gguf.FAMILY
     word = model.config.get("model_type")
     for family in FAMILIES:
