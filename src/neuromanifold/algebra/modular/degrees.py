@@ -29,7 +29,7 @@ class Degree:
         below: the exponents of the denominators, by the slot of their step.
     """
 
-    top: float
+    top: int | float
     below: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -50,7 +50,7 @@ class Roots:
     samples: int
     mixed: int
 
-    def conjugates(self, rows: int) -> float:
+    def conjugates(self, rows: int) -> int | float:
         """By how much roots multiply the degree of a minor of so many rows.
 
         Without mixed roots think of the samples as drawn first. Over the functions of the weights
@@ -65,7 +65,7 @@ class Roots:
         return _power_of_two(self.weights) + _power_of_two(self.samples)
 
 
-def _power_of_two(exponent: int) -> float:
+def _power_of_two(exponent: int) -> int | float:
     return 2.0 ** min(exponent, 500)  # far beyond every prime
 
 
@@ -83,7 +83,7 @@ class Degrees:
     ) -> None:
         self._function, self._batch = function, batch
         self._of: dict[int, Degree] = {}
-        self._denominators: dict[int, float] = {}
+        self._denominators: dict[int, int | float] = {}
         self._samples: set[int] = set()
         self._weights: set[int] = set()
         for k, (slot, samples) in enumerate(zip(function.slots, function.samples, strict=True)):
@@ -107,7 +107,7 @@ class Degrees:
                 found[f.output in self._weights, f.output in self._samples] += count
         return Roots(found[True, False], found[False, True], found[True, True])
 
-    def row(self) -> tuple[float, float]:
+    def row(self) -> tuple[int | float, int | float]:
         """The degrees of numerators and of the common denominator of one row of outputs."""
         whole = self._sum([self._of.get(slot, Degree(0)) for slot in self._function.outputs])
         return whole.top, self._weight(whole.below)
@@ -151,7 +151,7 @@ class Degrees:
         whole = self._weight(below)
         return Degree(max((t.top + whole - self._weight(t.below) for t in terms), default=0), below)
 
-    def _weight(self, below: Mapping[int, int]) -> float:
+    def _weight(self, below: Mapping[int, int]) -> int | float:
         return sum(exponent * self._denominators[s] for s, exponent in below.items())
 
 
