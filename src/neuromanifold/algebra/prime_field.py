@@ -136,7 +136,7 @@ class PrimeField:
         low, high = int(exponents.min(initial=0)), int(exponents.max(initial=0))
         powers = [pow(2, e - 53, self.modulus) for e in range(low, high + 1)]
         table = self.from_integers(np.array(powers, dtype=np.int64))
-        return self.multiply(whole, table[exponents - low])
+        return self.multiply(whole, np.asarray(table[exponents - low]))
 
     def multiply(self, x: Residues, y: Residues) -> Residues:
         """The entrywise product; |x y| ≤ 2^44, so it is exact and one pass balances it."""

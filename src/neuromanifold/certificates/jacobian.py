@@ -166,7 +166,7 @@ class Point:
                 for leaf, x in fixed.items()
             }
 
-    def _fixed(self, network: Network, arrays: Sequence[np.ndarray]) -> dict[int, Residues]:
+    def _fixed(self, network: Network, arrays: Sequence[Any]) -> dict[int, Residues]:
         """Branches as residues, by the number of their leaf."""
         first = len(network.tensors) + len(real_inputs(network))
         return {first + j: self.field.from_integers(x.astype(int)) for j, x in enumerate(arrays)}

@@ -1,6 +1,6 @@
 """Symmetries that a user gives as one-parameter actions on weights."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import add
@@ -80,7 +80,7 @@ class OneParameter(Family):
             for action in self.actions
         ]
 
-    def moved(self, action: Action, s: Any, weights: Tensors) -> dict[str, Any]:
+    def moved(self, action: Action, s: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
         """The weights moved by one action."""
         return self.structure.named(action(s, self.structure.rebuilt(weights)))
 
