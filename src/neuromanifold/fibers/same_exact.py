@@ -18,7 +18,7 @@ from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
 from neuromanifold.fibers.evidence import Evidence, gather
 from neuromanifold.fibers.outputs import common_units, random_inputs
 from neuromanifold.fibers.same import Comparison, Verdict, Witness
-from neuromanifold.networks.attention import attention
+from neuromanifold.networks.attention import Tokens, attention
 from neuromanifold.networks.evaluation import evaluate
 from neuromanifold.networks.weights import Weights
 
@@ -106,7 +106,7 @@ def _balls(weights: Weights, X: np.ndarray) -> np.ndarray:
 def _vanishes(first: Weights, second: Weights, seed: int) -> bool:
     """Whether φ_W − φ_W' is zero at random points over both primes."""
 
-    def difference(pair: tuple[Weights, Weights], X: np.ndarray) -> object:
+    def difference(pair: tuple[Weights, Weights], X: Tokens) -> jax.Array:
         return attention(pair[0], X) - attention(pair[1], X)
 
     shape = (first.architecture.widths[0], first.architecture.tokens)

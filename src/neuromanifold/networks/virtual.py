@@ -16,14 +16,14 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.attention import Tokens, pattern
 from neuromanifold.networks.weights import Numeric, Weights
 
-Form = Float[Numeric, "d0 d0"]
+Form = Shaped[Numeric, "d0 d0"]
 
 
 class VirtualWeights(eqx.Module):
@@ -36,7 +36,7 @@ class VirtualWeights(eqx.Module):
     """
 
     forms: tuple[Form, ...]
-    linear: Float[Numeric, "d_l d0"]
+    linear: Shaped[Numeric, "d_l d0"]
     architecture: Architecture = eqx.field(static=True)
 
 

@@ -21,7 +21,7 @@ from neuromanifold.checkpoints.block_parts import (
 )
 from neuromanifold.checkpoints.forward import apply
 from neuromanifold.checkpoints.gauge.group import PARTS, act
-from neuromanifold.checkpoints.gauge.part import GaugePart, Readout
+from neuromanifold.checkpoints.gauge.part import GaugePart, Readout, Tensors
 from neuromanifold.checkpoints.gauge.stream import antisymmetric, cayley, rotate_stream
 from neuromanifold.paper.checks.trial import Trial, check
 from neuromanifold.statements.gauge import STATEMENTS
@@ -124,7 +124,7 @@ def inputs_of(block: Block, generator: np.random.Generator) -> Weights:
 
 
 def _change(
-    block: Block, readout: Readout, before: Weights, after: Weights, inputs: Weights
+    block: Block, readout: Readout, before: Tensors, after: Tensors, inputs: Tensors
 ) -> float:
     """The largest difference of the outputs at two weights, relative to the first."""
     with jax.enable_x64(True):
