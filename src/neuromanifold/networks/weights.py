@@ -11,7 +11,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, WeightsError
 
 Numeric = Array | np.ndarray
-Tensor = Shaped[Numeric, "head _ _"]
+Tensor = Shaped[Numeric, "*batch head _ _"]
 
 
 class Layer(eqx.Module):
@@ -38,11 +38,11 @@ class Layer(eqx.Module):
         """The same as arrays of NumPy."""
         return {name: np.asarray(tensor) for name, tensor in self.tensors().items()}
 
-    def attention_matrices(self) -> Shaped[Numeric, "head d d"]:
+    def attention_matrices(self) -> Shaped[Numeric, "*batch head d d"]:
         """A = Kᵀ Q of every head (eq-3)."""
         return self.key.swapaxes(-1, -2) @ self.query
 
-    def value_maps(self) -> Shaped[Numeric, "head d_next d"]:
+    def value_maps(self) -> Shaped[Numeric, "*batch head d_next d"]:
         """V of every head, or O V when it is factored."""
         return self.value if self.output is None else self.output @ self.value
 

@@ -129,7 +129,7 @@ def _read(
             outputs = _apply(equation, operands)
         except NotCoveredError as error:
             raise type(error)(f"{where_from(equation)}: {error}") from None
-        values.update(zip(equation.outvars, outputs, strict=True))
+        values.update(zip(equation.outvars, map(np.asarray, outputs), strict=True))
     return [value_of(atom) for atom in jaxpr.outvars]
 
 
