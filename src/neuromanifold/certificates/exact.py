@@ -83,7 +83,7 @@ def certify(
         kernel = known_kernel(net, net.assemble(point.weights), point.field, point.seed)
         upper, source = upper_bound(net, kernel.families)
         found = jacobian_rank(bare, point, upper, kernel.checks, inputs, without=kernel.pivots)
-        _check_kernel(net, found, kernel)
+        check_kernel(net, found, kernel)
         shown = point.obligations(bare, found.batch)
         rank = max(0, found.rank - len(net.constants))
         if rank > upper and all(one.met for one in shown):
@@ -221,7 +221,7 @@ def further_points(
     return None if decided or net.architecture else probable(net, point, rank, inputs)
 
 
-def _check_kernel(net: Network, found: JacobianRank, kernel: KnownKernel) -> None:
+def check_kernel(net: Network, found: JacobianRank, kernel: KnownKernel) -> None:
     """Raise when a symmetry changes the function."""
     pairs = zip(kernel.checked, found.kernel_holds, strict=True)
     wrong = [name for name, holds in pairs if not holds]
