@@ -28,6 +28,7 @@ from neuromanifold.formula.bounds import Bound
 from neuromanifold.networks.diagram import Diagram, diagram_of
 from neuromanifold.networks.family import Family, GeneratorBlock, Slot, Tensors
 from neuromanifold.networks.space import Space, Tensor, check_diagram
+from neuromanifold.networks.weights import generator_of
 
 if TYPE_CHECKING:
     from neuromanifold.networks.function import Structure
@@ -229,7 +230,7 @@ class Network(Displayed):
         """Random weights in float64."""
         if self.initial is not None:
             return {name: np.asarray(value) for name, value in self.initial(seed).items()}
-        generator = np.random.default_rng(seed)
+        generator = generator_of(seed)
         return {
             tensor.name: np.asarray(
                 generator.standard_normal(tensor.shape)
