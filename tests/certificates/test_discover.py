@@ -244,3 +244,21 @@ def test_the_name_of_a_group_means_all_of_it_and_no_more(f, weights, expected):
     found = nm.discover(nm.network(f, np.zeros(weights), np.zeros(3)))
     assert found.unexplained == 0
     assert [(block.name, block.dimension) for block in found.blocks] == expected
+
+
+def test_a_network_is_traced_once_for_all_seeds_and_whatever_is_known_about_it():
+    calls = []
+
+    def f(w, x):
+        calls.append(x)
+        return w["out"] @ jnp.tanh(w["in"] @ x)
+
+    net = nm.network(f, {"in": np.zeros((2, 3)), "out": np.zeros((1, 2))}, np.zeros(3))
+    first = nm.discover(net)
+    traced = len(calls)
+    assert nm.discover(net, seed=1).blocks == first.blocks
+    assert nm.certify(first.network, seed=2).lower == first.certificate.lower
+    assert len(calls) == traced
+    other = nm.network(lambda w, x: f(w, 2 * x), net.shapes[0], np.zeros(3))
+    assert other.bare is not net.bare
+    assert first.network.bare is net.bare

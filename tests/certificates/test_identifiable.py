@@ -2,13 +2,16 @@
 
 import json
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
+import neuromanifold as nm
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.identifiable import identifiable
 from neuromanifold.certificates.quantity import parse_quantity
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArgumentError, DiagramError
 from neuromanifold.networks.virtual import virtual_weights
 from neuromanifold.networks.weights import random_weights
 
@@ -164,7 +167,11 @@ def test_an_answer_is_one_sentence_and_json():
     [
         (lambda w: jnp.exp(w.layers[0].query[0, 0, 0]), "rational function.* has exponentials"),
         (lambda w: w.layers, "real number or array; got tuple"),
-        (lambda w: (w.layers[0].query > 0).astype(int), "real number or array; got int"),
+        (lambda w: (w.layers[0].query > 0).astype(int), "type int64; return real numbers"),
+        (lambda w: jnp.max(w.layers[0].query), "rational function.* maxima"),
+        (lambda w: w.layers[0].query[:0], r"real number or array; got \(0,\)"),
+        (lambda w: w["query"], "cannot be traced"),
+        ("A.0[0,0,1]", "not callable"),
     ],
 )
 def test_what_is_no_quantity_is_refused(quantity, text):
@@ -226,3 +233,37 @@ def test_texts_name_what_they_say():
 def test_other_texts_are_refused_with_the_reason(architecture, text, message):
     with pytest.raises(ArgumentError, match=message):
         parse_quantity(text, architecture)
+
+
+@jax.custom_jvp
+def flat(x):
+    return x
+
+
+flat.defjvp(lambda at, moved: (at[0], 0 * moved[0]))
+
+
+@pytest.mark.parametrize("hidden", [jax.lax.stop_gradient, flat])
+def test_it_is_the_quantity_that_is_differentiated_whatever_rule_it_brings(hidden):
+    """They were determined by every function: their gradients are zero by their own rules."""
+    assert identifiable(LAYER, lambda w: hidden(w.layers[0].query[0, 0, 0])).answer == "no"
+
+
+PLAIN = {"first": np.zeros((2, 3)), "second": np.zeros((1, 2))}
+
+
+def declared(f):
+    hidden, x, y = nm.Space("hidden", 2, nm.GL(2)), nm.Space("x", 3), nm.Space("y", 1)
+    spaces = {"first": (hidden, x.dual), "second": (y, hidden.dual)}
+    return nm.network(f, PLAIN, np.zeros(3), spaces=spaces)
+
+
+def test_what_a_user_says_of_a_network_is_checked_and_proves_nothing():
+    def entry(w):
+        return w["first"][0, 0]
+
+    found = identifiable(declared(lambda w, x: w["second"] @ w["first"] @ x), entry)
+    assert (found.answer, found.moved_by, found.proved) == ("no", ("hidden",), False)
+    wrong = declared(lambda w, x: w["second"] @ jnp.tanh(w["first"] @ x))
+    with pytest.raises(DiagramError, match="'hidden' changes"):
+        identifiable(wrong, entry)  # was a proved "yes"

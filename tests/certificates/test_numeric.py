@@ -1,5 +1,7 @@
 """Float ranks: right where they are called numerical, undecided where floats cannot tell."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -170,3 +172,86 @@ def test_saturated_softmax_is_undecided_where_scaling_cannot_help():
     found = estimate(deep, weights=Weights.from_tensors(deep, layers))
     assert (found.rank, found.verdict) == (None, "undecided")
     assert "saturated" in str(found)
+
+
+def of_numbers(f, count):
+    return nm.network(f, {name: np.zeros(()) for name in "abcd"[:count]}, np.zeros(()))
+
+
+@jax.custom_jvp
+def doubled(x):
+    return x
+
+
+doubled.defjvp(lambda at, moved: (at[0], 2 * moved[0] + at[0] ** 2 * moved[0]))
+
+
+def clipped(w, x):
+    return w["second"] @ jnp.clip(w["first"] @ x, -6, 6)
+
+
+CLIPPED = {"first": np.zeros((3, 4)), "second": np.zeros((2, 3))}
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        of_numbers(lambda w, x: w["c"] * jax.nn.relu6(w["a"] * x + w["b"]) + w["d"], 4),
+        of_numbers(lambda w, x: w["a"] * x + w["b"] * jnp.clip(x, -3, 3), 2),
+        of_numbers(lambda w, x: w["a"] * x + w["b"] * jax.nn.relu(x - 20), 2),
+        nm.network(clipped, CLIPPED, np.zeros(4)),
+    ],
+)
+def test_a_piecewise_function_is_seen_in_the_cells_of_its_certificate(network):
+    """Inputs of size one met one cell: 3, 1, 1 and 8 were numerical."""
+    found = estimate(network)
+    assert (found.rank, found.verdict) == (network.parameters, "numerical")
+    assert certify(network).lower == found.rank
+
+
+def cancelling(w, x):
+    return (jnp.sin(w["b"] * x) ** 2 + jnp.cos(w["b"] * x) ** 2) * x
+
+
+def half(w, x):
+    return (w["a"] * w["b"]).astype(jnp.float16) * x + w["a"] * w["b"] * x**2
+
+
+@pytest.mark.parametrize(
+    ("f", "dimension", "why"),
+    [
+        (lambda w, x: w["a"] * x + 1e-20 * w["b"] * x**2, 2, "but no rounding"),
+        (lambda w, x: jnp.stack([w["a"] * x, cancelling(w, x)]), 1, "does not move as 10 of 20"),
+        (lambda w, x: w["a"] * x + w["b"] * x - jax.lax.stop_gradient(w["b"] * x), 1, "not move"),
+        (lambda w, x: w["a"] * x + doubled(w["a"] * x) + 0 * w["b"], 1, "does not move"),
+        (half, 1, "does not move"),
+    ],
+)
+def test_rows_that_are_no_derivatives_and_columns_below_rounding_are_undecided(f, dimension, why):
+    """They were numerical, most with another rank."""
+    network = of_numbers(f, 2)
+    found = estimate(network)
+    assert (found.rank, found.verdict) == (None, "undecided")
+    assert why in str(found)
+    assert certify(network).rank == dimension
+
+
+def test_a_few_rows_that_say_nothing_do_not_make_the_rest_undecided():
+    def f(w, x):
+        return jnp.stack([w["a"] * x, w["b"] * x**2, w["a"] * x + 1e9])
+
+    assert estimate(of_numbers(f, 2)).rank == 2
+    assert estimate(of_numbers(lambda w, x: jax.nn.relu(w["a"] * x), 1)).rank == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"inputs": "3"}, "inputs must be at least 1"),
+        ({"dtype": "float99"}, "dtype must be float32 or float64; got float99"),
+    ],
+)
+def test_what_is_no_number_is_refused(arguments, text):
+    with pytest.raises(ArgumentError, match=text):
+        estimate(Architecture((3, 3), (2,), 2), **arguments)

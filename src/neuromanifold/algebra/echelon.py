@@ -124,6 +124,18 @@ class EchelonForm:
         basis[np.arange(self.rank), self._pivots] = 1.0
         return self.field.reduce(basis[np.argsort(self._pivots)])
 
+    @property
+    def null_space(self) -> Matrix:
+        """A basis of what all rows annihilate as columns, with the identity in the free places.
+
+        With the basis [I | F] up to the order of columns, the solutions are (−F y, y).
+        """
+        pivots, free = self.pivots, np.sort(self._free)
+        solutions = np.zeros((self.columns, free.size))
+        solutions[pivots] = -self.basis[:, free]
+        solutions[free, np.arange(free.size)] = 1.0
+        return solutions
+
     def _check(self, rows: Matrix) -> None:
         if rows.ndim != 2 or rows.shape[1] != self.columns or rows.dtype != np.float64:
             raise ArgumentError(

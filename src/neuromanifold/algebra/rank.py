@@ -27,16 +27,8 @@ def rank_profile(matrix: Matrix, field: PrimeField) -> tuple[Indices, Indices]:
 
 
 def null_space(matrix: Matrix, field: PrimeField) -> Matrix:
-    """A basis of {x : matrix @ x = 0} as columns, with the identity in the rows that are free.
-
-    With the reduced echelon form [I | F] up to the order of columns, the solutions are (−F y, y).
-    """
-    form = _echelon_form(matrix, field)
-    free = np.delete(np.arange(form.columns), form.pivots)
-    basis = np.zeros((form.columns, free.size))
-    basis[form.pivots] = -form.basis[:, free]
-    basis[free, np.arange(free.size)] = 1.0
-    return basis
+    """A basis of {x : matrix @ x = 0} as columns, with the identity in the rows that are free."""
+    return _echelon_form(matrix, field).null_space
 
 
 def right_inverse(matrix: Matrix, field: PrimeField) -> Matrix:

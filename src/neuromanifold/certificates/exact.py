@@ -77,13 +77,14 @@ def certify(
     if reading == "balls":
         return certify_in_balls(net, weights, field, seed, inputs)
     given = None if weights is None else given_weights(net, weights)
+    bare = net.bare
 
     def compute(point: Point) -> Certificate:
         kernel = known_kernel(net, net.assemble(point.weights), point.field, point.seed)
         upper, source = upper_bound(net, kernel.families)
-        found = jacobian_rank(net, point, upper, kernel.checks, inputs, without=kernel.pivots)
-        _check_kernel(net, found, kernel)
-        shown = point.obligations(net, found.batch)
+        found = jacobian_rank(bare, point, upper, kernel.checks, inputs, without=kernel.pivots)
+        check_kernel(net, found, kernel)
+        shown = point.obligations(bare, found.batch)
         rank = max(0, found.rank - len(net.constants))
         if rank > upper and all(one.met for one in shown):
             raise _contradiction(net, rank, upper, source)
@@ -103,7 +104,7 @@ def certify(
             obligations=shown,
             user_symmetries=not net.is_built_in and upper < net.parameters,
             readings=found.readings,
-            probable=further_points(net, point, found.rank, found.inputs, upper, shown),
+            probable=further_points(bare, point, found.rank, found.inputs, upper, shown),
             **_named(net, weights, field, seed, started),
         )
 
@@ -220,7 +221,7 @@ def further_points(
     return None if decided or net.architecture else probable(net, point, rank, inputs)
 
 
-def _check_kernel(net: Network, found: JacobianRank, kernel: KnownKernel) -> None:
+def check_kernel(net: Network, found: JacobianRank, kernel: KnownKernel) -> None:
     """Raise when a symmetry changes the function."""
     pairs = zip(kernel.checked, found.kernel_holds, strict=True)
     wrong = [name for name, holds in pairs if not holds]

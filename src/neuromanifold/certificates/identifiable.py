@@ -5,7 +5,7 @@ weights with the same function form a manifold with tangent space ker J, so g is
 near W if and only if ∇g vanishes on ker J: if the rank of J does not grow when ∇g is added to its
 rows. Both ranks are taken mod p at a random point (field-rank, softmax-exact).
 
-What is proved. "No" is, in two cases. A known symmetry's tangent vector v has ∇g·v ≠ 0 mod p: then
+What is proved. "No" is, in two cases. A proved symmetry's tangent vector v has ∇g·v ≠ 0 mod p: then
 ∇g·v is not identically zero, and g changes along orbits on which the function does not. Or the rank
 with ∇g, a lower bound of the generic rank of both together, exceeds a proved upper bound of the
 dimension. "Yes" rests on the random point: a rank can be smaller there than generically, with a
@@ -18,19 +18,22 @@ weights with the same function; a kernel direction that no symmetry explains say
 only. "Yes" rests on the prime and on the random inputs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from neuromanifold.algebra.modular import ModularFunction, Obligation, over_prime_field
+from neuromanifold.algebra.modular import Obligation, rows_over_prime_field
+from neuromanifold.algebra.modular.tracing import output_of
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.exact import (
     certificate_field,
+    check_kernel,
     given_weights,
     upper_bound,
     weights_hash,
@@ -41,7 +44,7 @@ from neuromanifold.certificates.symmetry_bound import known_generators, known_ke
 from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError
-from neuromanifold.networks.family import GeneratorBlock
+from neuromanifold.networks.family import GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import network
 
@@ -138,8 +141,8 @@ def identifiable(
 
     At generic weights: locally. At given weights: to first order, that is whether every direction
     in which the function's derivative vanishes there leaves the quantity alone. A "no" is proved
-    when a symmetry moves the quantity or the ranks exceed a proved bound; a "yes" rests on what is
-    drawn.
+    when a proved symmetry moves the quantity or the ranks exceed a proved bound; a "yes" rests on
+    what is drawn, and so does all that a user has said of a network of their own.
 
     >>> net = Architecture(widths=(3, 2), ranks=(2,), tokens=3)
     >>> print(identifiable(net, lambda w: w.layers[0].attention_matrices()[0, 0, 1], name="A_01"))
@@ -158,26 +161,30 @@ def identifiable(
     """
     net, field = at_weights(network(subject, readout=readout), weights), certificate_field(prime)
     given = None if weights is None else given_weights(net, weights)
-    gradient = _gradient(quantity, net)
+    gradients = _gradients(quantity, net)
     called = name or getattr(quantity, "__name__", "quantity")
 
     def compute(point: Point) -> Identifiability:
         at = net.assemble(point.weights)
         blocks = list(known_generators(net, at, field))
-        upper, _ = upper_bound(net, known_kernel(net, at, field, seed).families)
-        found = jacobian_rank(net, point, upper, np.zeros((net.columns, 0)))
-        rows = net.rows(gradient(field, at))
+        kernel = known_kernel(net, at, field, seed)
+        upper, _ = upper_bound(net, kernel.families)
+        found = jacobian_rank(net.bare, point, upper, kernel.checks)
+        check_kernel(net, found, kernel)
+        rows = gradients(field, at)
         grown = found.row_space.add(rows)
-        checks = point.obligations(net, found.batch)
+        checks = point.obligations(net.bare, found.batch)
         beyond = found.rank + grown > upper + len(net.constants)
         moved_by = _moved_by(blocks, rows, net, field)
+        # What a user says of a network is seen at random points only, and proves nothing.
+        shown = bool(moved_by) or (beyond and all(check.met for check in checks))
         return Identifiability(
             architecture=net.architecture,
             subject=net.name,
             readout=net.readout,
             quantity=called,
             answer="no" if grown else "yes",
-            proved=bool(moved_by) or (beyond and all(check.met for check in checks)),
+            proved=net.is_built_in and shown,
             weights=None if weights is None else weights_hash(net, weights),
             moved_by=moved_by,
             rank=found.rank,
@@ -192,31 +199,28 @@ def identifiable(
     return at_a_point(net, field, seed, compute, given)
 
 
-def _gradient(quantity: Quantity, net: Network) -> ModularFunction:
-    """The gradients of a quantity's entries by name, as a function on residues."""
+def _gradients(
+    quantity: Quantity, net: Network
+) -> Callable[[PrimeField, Tensors], Float[np.ndarray, "entries columns"]]:
+    """The gradients of a quantity's entries, as a function on residues."""
     shapes = net.shapes[0]
 
-    def of_names(named: Any) -> Any:
-        return quantity(net.rebuilt(named))
+    def entries(named: Any, _: Any) -> Any:
+        return jax.tree.map(jnp.ravel, quantity(net.rebuilt(named)))
 
-    with jax.enable_x64(True):
-        value = jax.eval_shape(of_names, shapes)
-    if not hasattr(value, "dtype") or not jnp.issubdtype(value.dtype, jnp.floating):
+    output = output_of(entries, (shapes, ()))
+    if not isinstance(output, jax.ShapeDtypeStruct) or not output.size:
         raise ArgumentError(
             "a quantity is a function of the weights whose value is a real number or array; "
-            f"got {getattr(value, 'dtype', type(value).__name__)}"
+            f"got {getattr(output, 'shape', type(output).__name__)}"
         )
-
-    def entries(named: Any) -> Float[Array, " entries"]:
-        return jnp.ravel(of_names(named))
-
-    gradient = over_prime_field(jax.jacrev(entries), shapes)
-    if gradient.formals:
+    program = rows_over_prime_field(entries, shapes, (), output.size, output)
+    if program.formals or program.maxima:
         raise ArgumentError(
-            "a quantity must be a rational function of the weights; this one has exponentials: "
-            "ask for their arguments instead"
+            "a quantity must be a rational function of the weights; this one has exponentials, "
+            "roots or maxima: ask for their arguments instead"
         )
-    return gradient
+    return lambda field, at: net.rows(program(field, dict(at), (), np.eye(output.size)))
 
 
 def _moved_by(

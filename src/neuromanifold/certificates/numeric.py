@@ -18,9 +18,11 @@ of those with a gap of more than 10^3. The band is experience and no proof: its 
 on the spectra of 1,232 deep lightning networks of widths 2 and 3, as the first of a few powers of ε
 that let none of their wrong counts through, and on nothing else. `certify` proves ranks.
 
-What is lost before there is a spectrum. Inputs are scaled first (`input_scale`). A row that is zero
-or subnormal all the same stands for an output whose derivatives were lost, and softmax that is
-saturated at most tokens for scores that were: then the answer is `undecided` whatever the spectrum.
+What is lost before there is a spectrum. Inputs are scaled first (`input_scale`); those of a
+piecewise function have several sizes, as in certificates (cells). A row that is zero or subnormal
+all the same stands for an output whose derivatives were lost, unless pieces are constant, and
+softmax that is saturated at most tokens for scores that were: then the answer is `undecided`
+whatever the spectrum. So it is where the function does not move as the rows say (`confirmed_rows`).
 """
 
 from collections.abc import Callable
@@ -33,15 +35,19 @@ import jax
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from neuromanifold.algebra.cells.piecewise import Piecewise
+from neuromanifold.algebra.cells.points import SIZES
 from neuromanifold.algebra.cells.whole import range_of
 from neuromanifold.architecture import Architecture, Readout
+from neuromanifold.certificates.cells import pieces
+from neuromanifold.certificates.confirmed_rows import confirmed_rows
 from neuromanifold.certificates.input_scale import is_saturated, scaled_inputs
 from neuromanifold.certificates.jacobian import SPARE_ROWS
 from neuromanifold.display import Displayed
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArgumentError, NeuromanifoldError
 from neuromanifold.networks.family import Tensors
 from neuromanifold.networks.network import Network
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, generator_of
 from neuromanifold.symmetry.families import network
 
 NOISE = 100
@@ -128,11 +134,13 @@ def estimate(
     net = network(subject, readout=readout)
     count = _enough_inputs(net) if inputs is None else inputs
     at = net.draw(seed) if weights is None else net.values(weights)
-    J = numeric_jacobian(net, at, seed=seed, inputs=count, dtype=dtype, scaled=True)
-    lost = _lost(J, net, at, _inputs(net, at, count, seed, scaled=True))
-    J = unit_rows(J)
-    sigma = np.linalg.svd(J, compute_uv=False) if J.size else np.zeros(0, dtype)
+    J, X = _jacobian(net, at, seed, count, dtype, scaled=True)
+    unit = unit_rows(J)
+    sigma = np.linalg.svd(unit, compute_uv=False) if J.size else np.zeros(0, dtype)
     rank, tolerance, gap, clear = _read_off(sigma)
+    lost = _lost(J, net, at, X) or _buried(unit, net, at, X, tolerance, seed)
+    if clear and lost is None and net.architecture is None:
+        lost = _unconfirmed(J, net, at, X, rank, seed)
     clear = clear and lost is None
     return Estimate(
         subject=net.name if net.readout == "logits" else f"{net.name}, {net.readout}",
@@ -164,6 +172,19 @@ def numeric_jacobian(
     `scaled` so are the inputs, each of the size at which the network shows most.
     """
     count = _enough_inputs(net) if inputs is None else inputs
+    return _jacobian(net, weights, seed, count, dtype, scaled=scaled)[0]
+
+
+def _jacobian(
+    net: Network,
+    weights: Tensors,
+    seed: int,
+    count: int,
+    dtype: type[np.floating],
+    *,
+    scaled: bool,
+) -> tuple[Matrix, Any]:
+    """The Jacobian, and the inputs at which it was taken."""
     _check(net, count, dtype)
     X = _inputs(net, weights, count, seed, scaled=scaled)
     X = jax.tree.map(partial(_in_type, dtype=dtype), X)
@@ -173,7 +194,7 @@ def numeric_jacobian(
             f"the Jacobian leaves the range of {J.dtype.name}; scale the weights, take float64, or "
             "certify the dimension, which knows no overflow"
         )
-    return J
+    return J, X
 
 
 def jacobian_at(
@@ -241,9 +262,23 @@ def _read_off(
 
 
 def _enough_inputs(net: Network) -> int:
-    """As many as the exact path takes with one row each (field-rank)."""
+    """As many as the exact path takes with one row each (field-rank), of each size."""
     upper = net.parameters if net.bound is None else net.bound.value
-    return upper + len(net.constants) + SPARE_ROWS
+    return len(_sizes(net)) * (upper + len(net.constants) + SPARE_ROWS)
+
+
+def _sizes(net: Network) -> tuple[float, ...]:
+    """The sizes of inputs, in turn: those of certificates where real numbers decide branches."""
+    found = _pieces(net)
+    return SIZES if found is not None and found.has_cells else SIZES[:1]
+
+
+def _pieces(net: Network) -> Piecewise | None:
+    """The network as a piecewise function; None also where certificates cannot read it."""
+    try:
+        return pieces(net.bare)
+    except NeuromanifoldError:
+        return None
 
 
 def clear_rank(sigma: Float[np.ndarray, " values"]) -> int | None:
@@ -253,16 +288,17 @@ def clear_rank(sigma: Float[np.ndarray, " values"]) -> int | None:
 
 
 def _inputs(net: Network, weights: Tensors, count: int, seed: int, *, scaled: bool) -> Any:
-    """Normal inputs, or whole numbers as their examples have them.
+    """Normal inputs of the sizes in turn, or whole numbers as their examples have them.
 
     With `scaled` those of an attention network in the sizes that show most.
     """
-    generator = np.random.default_rng((seed, 1))  # apart from the stream of random weights
+    generator = generator_of(seed, 1)  # apart from the stream of random weights
+    sizes = np.resize(_sizes(net), count)
 
     def draw(leaf: Any) -> Shaped[np.ndarray, "..."]:
         shape, values = (count, *np.shape(leaf)), range_of(leaf)
         if values is None:
-            return generator.standard_normal(shape)
+            return generator.standard_normal(shape) * sizes.reshape(-1, *[1] * (len(shape) - 1))
         return generator.integers(values.start, values.stop, shape)
 
     X = jax.tree.map(draw, net.sample)
@@ -282,7 +318,10 @@ def _lost(J: Matrix, net: Network, weights: Tensors, X: Any) -> str | None:
     """What floating point lost before there is a spectrum, in words."""
     largest = np.max(np.abs(J), axis=1, initial=0) if J.size else np.ones(0)
     numbers = np.finfo(J.dtype)
-    vanished = int(np.sum(largest < numbers.tiny / numbers.eps))
+    small = largest < numbers.tiny / numbers.eps
+    if _pieces(net) is not None and largest.any():  # there the function may be constant
+        small &= largest > 0
+    vanished = int(np.sum(small))
     if vanished:
         return f"{vanished} of {len(J)} rows of the Jacobian are zero or lost to underflow"
     own = _attention_weights(net, weights)
@@ -291,11 +330,50 @@ def _lost(J: Matrix, net: Network, weights: Tensors, X: Any) -> str | None:
     return None
 
 
+def _buried(
+    unit: Matrix, net: Network, weights: Tensors, X: Any, tolerance: float, seed: int
+) -> str | None:
+    """Columns that are no rounding, and yet as small beside the others; in words.
+
+    Weights that differ by 10^-11 have the same column to about that, and other rounding.
+    """
+    lengths = np.linalg.norm(unit, axis=0)
+    small = (lengths > 0) & (lengths <= tolerance)
+    if not small.any():
+        return None
+    generator = generator_of(seed, 2)
+    near = {n: w * (1 + 1e-11 * generator.standard_normal(w.shape)) for n, w in weights.items()}
+    again = unit_rows(jacobian_at(net, near, X))
+    moved = np.linalg.norm(again[:, small] - unit[:, small], axis=0)
+    count = int(np.sum(moved < lengths[small] / 2))
+    said = "columns of the Jacobian are as small as rounding beside the others, but no rounding"
+    return f"{count} {said}" if count else None
+
+
+def _unconfirmed(
+    J: Matrix, net: Network, weights: Tensors, X: Any, rank: int, seed: int
+) -> str | None:
+    """That rows which the function does not confirm decide the rank, in words."""
+    good = confirmed_rows(net, weights, X, J, seed)
+    if good.all():
+        return None
+    kept = unit_rows(J[good])
+    found = clear_rank(np.linalg.svd(kept, compute_uv=False)) if kept.size else 0
+    if found == rank and J[~good].any(axis=1).all():
+        return None
+    return (
+        f"the function does not move as {int(np.sum(~good))} of {len(J)} rows of the Jacobian say "
+        "(a derivative of its own, numbers of less precision, or mere rounding)"
+    )
+
+
 def _check(net: Network, inputs: int, dtype: type[np.floating]) -> None:
-    if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ArgumentError(f"dtype must be float32 or float64; got {np.dtype(dtype).name}")
-    if inputs < 1:
-        raise ArgumentError(f"inputs must be at least 1; got {inputs}")
+    if dtype not in (np.float32, np.float64, "float32", "float64"):
+        raise ArgumentError(
+            f"dtype must be float32 or float64; got {getattr(dtype, '__name__', dtype)}"
+        )
+    if not isinstance(inputs, int | np.integer) or inputs < 1:
+        raise ArgumentError(f"inputs must be at least 1; got {inputs!r}")
     rows = inputs * sum(prod(leaf.shape) for leaf in jax.tree.leaves(net.output))
     if rows * net.columns > LARGEST_JACOBIAN:
         raise ArgumentError(

@@ -19,6 +19,7 @@ from neuromanifold.certificates.numeric import jacobian_at
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Tensors
 from neuromanifold.networks.network import Network
+from neuromanifold.networks.weights import generator_of
 from neuromanifold.statements import Facts, applies, get
 from neuromanifold.symmetry.families import network
 
@@ -112,7 +113,7 @@ def sensitivity(
     if inputs < 1:
         raise ArgumentError(f"inputs must be at least 1; got {inputs}")
     at = net.draw(seed) if weights is None else net.values(weights)
-    generator = np.random.default_rng((seed, 61))
+    generator = generator_of(seed, 61)
     centres = generator.standard_normal((inputs, shape[0], 1))
     noise = generator.standard_normal((inputs, *shape))
     noise -= noise.mean(2, keepdims=True)

@@ -11,7 +11,7 @@ import numpy as np
 from neuromanifold.errors import ArgumentError, DiagramError
 from neuromanifold.networks.family import Family
 from neuromanifold.networks.network import Network
-from neuromanifold.networks.space import Space, Tensor
+from neuromanifold.networks.space import Tensor
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,7 @@ def _tensors(
 ) -> tuple[Tensor, ...]:
     """The tensors of these shapes with their declared axes, or with axes of their own."""
     if spaces is None:
-        return tuple(
-            Tensor(n, tuple(Space(f"{n} axis {k}", size) for k, size in enumerate(shape)))
-            for n, shape in shapes.items()
-        )
+        return tuple(Tensor.alone(n, shape) for n, shape in shapes.items())
     for wanted in (*spaces, *absorbs):
         if wanted not in shapes:
             raise DiagramError(

@@ -8,11 +8,12 @@ entries, tensor by tensor in the order of `Network.tensors`.
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ from neuromanifold.formula.bounds import Bound
 from neuromanifold.networks.diagram import Diagram, diagram_of
 from neuromanifold.networks.family import Family, GeneratorBlock, Slot, Tensors
 from neuromanifold.networks.space import Space, Tensor, check_diagram
+from neuromanifold.networks.weights import generator_of
 
 if TYPE_CHECKING:
     from neuromanifold.networks.function import Structure
@@ -67,6 +69,22 @@ class Network(Displayed):
 
     def __post_init__(self) -> None:
         check_diagram(self.tensors, self.name)
+
+    @property
+    def bare(self) -> "Network":
+        """The same function of the same weights, and nothing that is known about it.
+
+        Networks that differ in what is known have one, and it is what their programs are kept by.
+        """
+        what = (self.apply, self.sample, self.constants, self.structure, self.initial)
+        shapes = tuple((t.name, t.shape) for t in self.tensors)
+        key = (*map(id, what), shapes, self.name, self.architecture, self.readout)
+        found = _BARE.get(key)  # an entry lives as long as its network, and so do these ids
+        if found is None:
+            alone = tuple(Tensor.alone(*shape) for shape in shapes)
+            found = replace(self, tensors=alone, families=(), bound=None, is_built_in=False)
+            _BARE[key] = found
+        return found
 
     @cached_property
     def spaces(self) -> tuple[Space, ...]:
@@ -115,6 +133,8 @@ class Network(Displayed):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the traced function and of all arrays in it."""
+        if (bare := self.bare) is not self:
+            return bare.fingerprint
         closed, _ = whole_jaxpr(self.apply, self.shapes)
         digest = hashlib.sha256(str(closed.jaxpr).encode())
         for array in _constants(closed):
@@ -210,7 +230,7 @@ class Network(Displayed):
         """Random weights in float64."""
         if self.initial is not None:
             return {name: np.asarray(value) for name, value in self.initial(seed).items()}
-        generator = np.random.default_rng(seed)
+        generator = generator_of(seed)
         return {
             tensor.name: np.asarray(
                 generator.standard_normal(tensor.shape)
@@ -226,6 +246,9 @@ class Network(Displayed):
         for slot, moved in block.moves.items():
             rows[:, self.places[slot]] = moved.reshape(block.count, -1)
         return rows
+
+
+_BARE: WeakValueDictionary[tuple[Any, ...], Network] = WeakValueDictionary()
 
 
 def _checked(network: str, tensor: Tensor, weights: Mapping[str, Any]) -> np.ndarray:

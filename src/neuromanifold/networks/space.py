@@ -161,6 +161,11 @@ class Tensor:
         object.__setattr__(self, "axes", tuple(wanted))
         object.__setattr__(self, "absorbs", tuple(absorbs))
 
+    @classmethod
+    def alone(cls, name: str, shape: Sequence[int]) -> "Tensor":
+        """A tensor of which nothing is known: every axis is in a space of its own."""
+        return cls(name, [Space(f"{name} axis {k}", size) for k, size in enumerate(shape)])
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of its axes."""

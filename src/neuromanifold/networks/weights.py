@@ -150,7 +150,7 @@ def random_weights(
     So the entries of Q x, K x, V x keep the size of those of x; queries and keys are scaled once
     more by a^(−1/4), which keeps the attention weights (K x_j)·(Q x_i) of that size too.
     """
-    generator = _generator(seed)
+    generator = generator_of(seed)
 
     def tensor(name: str, shape: tuple[int, int, int]) -> np.ndarray:
         _, rows, columns = shape
@@ -173,7 +173,7 @@ def conditioned_weights(
     """
     if not condition >= 1:
         raise ArgumentError(f"condition must be at least 1; got {condition}")
-    generator = _generator(seed)
+    generator = generator_of(seed)
 
     def matrix(rows: int, columns: int) -> np.ndarray:
         rank, sign = min(rows, columns), generator.choice([-1.0, 1.0])
@@ -186,7 +186,8 @@ def conditioned_weights(
     )
 
 
-def _generator(seed: int) -> np.random.Generator:
+def generator_of(seed: int, *stream: int) -> np.random.Generator:
+    """The generator of a seed, or one of its further streams."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ArgumentError(f"seed must be a whole number, 0 or larger; got {seed!r}")
-    return np.random.default_rng(seed)
+    return np.random.default_rng((seed, *stream) if stream else seed)

@@ -109,8 +109,7 @@ def _scalars(
 
 def _components(fields: tuple[Field, ...], basis: Solutions) -> list[tuple[int, ...]]:
     """The fields that occur together in vectors of the echelon form, by their last vector."""
-    held = np.array([[np.any(row[f.unknowns]) for f in fields] for row in basis])
-    held = held.reshape(len(basis), len(fields)).astype(int)
+    held = np.logical_or.reduceat(basis != 0, [f.start for f in fields], axis=1).astype(int)
     label = connected_components(held.T @ held)[1]
     backwards = dict.fromkeys(label[held.argmax(axis=1)][::-1])
     return [tuple(np.flatnonzero(label == k).tolist()) for k in reversed(backwards)]

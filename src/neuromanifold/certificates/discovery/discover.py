@@ -25,7 +25,6 @@ from neuromanifold.certificates.discovery.symmetry_algebra import (
 from neuromanifold.certificates.discovery.vector_fields import Part, parts_of
 from neuromanifold.certificates.exact import certificate_field, certify
 from neuromanifold.networks.network import Network
-from neuromanifold.networks.space import Space, Tensor
 from neuromanifold.symmetry.families import network
 
 
@@ -110,7 +109,7 @@ def discover(
     """
     field = certificate_field(prime)
     given = network(subject, readout=readout)
-    net, parts = _bare(given), parts_of(given)
+    net, parts = given.bare, parts_of(given)
     found = _affine(net, parts, field, seed, related=False)
     related = any(one.relations for one in found.certificate.obligations)
     if found.unexplained and related:
@@ -164,12 +163,3 @@ def _discovery(
 
 def _named(algebra: Algebra) -> tuple[Block, ...]:
     return blocks_of(algebra.fields, algebra.solutions, algebra.field)
-
-
-def _bare(net: Network) -> Network:
-    """The network without what is known about it."""
-    tensors = tuple(
-        Tensor(t.name, tuple(Space(f"{t.name} axis {k}", n) for k, n in enumerate(t.shape)))
-        for t in net.tensors
-    )
-    return replace(net, tensors=tensors, families=(), bound=None, is_built_in=False)

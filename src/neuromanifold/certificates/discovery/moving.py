@@ -11,6 +11,7 @@ weights alone are those of a sample here, and are drawn again one by one.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -96,6 +97,14 @@ class MovingRows:
         weights = dict(zip(sorted(self.network.sample[0]), leaves, strict=True))
         flat = [weights.get(name, np.ones((count, 1))).reshape(count, -1) for name in names]
         return np.concatenate(rows, axis=2), np.concatenate(flat, axis=1)
+
+
+@lru_cache(maxsize=16)
+def moving_rows(
+    network: Network, field: PrimeField, count: int, *, related: bool = False
+) -> MovingRows:
+    """The rows of a network, traced once."""
+    return MovingRows(network, field, count, related=related)
 
 
 def _moving(network: Network) -> Network:

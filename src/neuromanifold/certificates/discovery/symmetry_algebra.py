@@ -16,8 +16,8 @@ from jaxtyping import Float
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.linear import LinearAlgebra, Modular
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
-from neuromanifold.algebra.rank import null_space, rank_profile
-from neuromanifold.certificates.discovery.moving import MovingRows
+from neuromanifold.algebra.rank import rank_profile
+from neuromanifold.certificates.discovery.moving import moving_rows
 from neuromanifold.certificates.discovery.slices import Slice
 from neuromanifold.certificates.discovery.vector_fields import (
     Field,
@@ -92,7 +92,7 @@ def symmetry_algebra(
         )
     every = sum(f.size for f in ansatz(parts, gains=gains))
     most, gains = (every, gains) if every <= LARGEST else (most, ())
-    evaluate = MovingRows(network, field, most + _SPARE, related=related)
+    evaluate = moving_rows(network, field, most + _SPARE, related=related)
     rows, weights = evaluate(_seed(seed, 0))
     dead = frozenset(part for part in parts if not np.any(rows[..., part.columns]))
     fields = ansatz(parts, dead, gains)
@@ -119,7 +119,7 @@ def _checked(
     """Add equations; the solutions of all but the last ones, if they solve these too."""
     given, fresh = found[:-held], found[-held:]
     if form.add(given) < len(given):
-        solutions = null_space(form.basis, form.field)
+        solutions = form.null_space
         if not np.any(form.field.matmul(fresh, solutions)):
             return np.ascontiguousarray(solutions.T)
     form.add(fresh)
