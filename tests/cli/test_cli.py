@@ -71,7 +71,19 @@ def test_dim_prints_a_sentence(capsys):
         (["verify", "no-such-file"], "no-such-file is not a file"),
         (["certify", "mine.py:f", "--out", "c.json"], "module.py:function, with an existing file"),
         (["weights", "show", "no-such-file"], "no-such-file is not a file"),
-        (["weights", "init", *NETWORK, "--out", "w", "--seed", "-1"], "seed must be a whole"),
+        (
+            ["weights", "init", *NETWORK, "--out", "w", "--seed", "-1"],
+            '"-1" for --seed. Must be >= 0',
+        ),
+        (["paper", "--only", "thm-3.2", "--seed", "-1"], '"-1" for --seed. Must be >= 0'),
+        (["fiber", "same", "a", "b", "--seed", "-1"], '"-1" for --seed. Must be >= 0'),
+        (["fiber", "sample", "a", "--out-dir", "b", "--count", "0"], "--count. Must be >= 1"),
+        (["classify", "a", "--tolerance", "nan"], "--tolerance. Must be < 1"),
+        (["classify", "a", "--tolerance", "-1"], "--tolerance. Must be >= 0"),
+        (["dim", "--weights", "a", "--attention", "softmax"], "brings its own architecture"),
+        (["certify", "a.py:f", "--heads", "2", "--out", "c"], "is a network with weights of its"),
+        (["explain", "a.py:f", "--weights", "b"], "is a network with weights of its own"),
+        (["discover", "a.py:f", "--mask", "causal"], "is a network with weights of its own"),
     ],
 )
 def test_misuse_is_one_sentence_and_exit_code_two(

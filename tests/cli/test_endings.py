@@ -54,6 +54,17 @@ def test_a_reader_who_leaves_is_no_error():
     assert (process.returncode, process.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("command", "code"), [("statements >&-", 0), ("dim --bad 2>&-", 2), ("dim --bad >&- 2>&-", 2)]
+)
+def test_a_stream_that_is_closed_from_the_start_changes_no_code(command, code):
+    process = subprocess.run(
+        f"{sys.executable} -c '{MAIN}' {command}", shell=True, capture_output=True, text=True
+    )
+    assert (process.returncode, process.stdout) == (code, "")
+    assert "error of the program" not in process.stderr
+
+
 def interrupted(arguments, after, presses=1):
     """The end of a command whose whole group of processes gets Ctrl-C `after` seconds."""
     process = start(*arguments)

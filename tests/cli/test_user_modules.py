@@ -147,14 +147,14 @@ def test_what_a_module_prints_is_not_in_the_answer(capsys, tmp_path):
     assert "hello" in err
 
 
-@pytest.mark.parametrize("command", ["certify", "verify"])
+@pytest.mark.parametrize("command", ["certify", "verify", "explain", "discover"])
 def test_the_help_says_that_a_module_is_executed(capsys, command):
     main([command, "--help"])
     assert "is executed" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("readout", ["probabilities", "decisions"])
-@pytest.mark.parametrize("command", ["certify", "discover"])
+@pytest.mark.parametrize("command", ["certify", "discover", "explain"])
 def test_a_readout_of_a_function_is_refused(tmp_path, capsys, command, readout):
     """What the coordinates of a token are in the output of a function nobody can know."""
     (tmp_path / "mine.py").write_text(f"{HEAD}def f(w, x): return w * x\n")

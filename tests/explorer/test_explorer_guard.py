@@ -1,7 +1,9 @@
 """Nobody but the explorer's own page can ask it anything, and never much at once."""
 
+import asyncio
 import json
 import socket
+from pathlib import Path
 
 import pytest
 from explorers import HOST, TOKEN, Explorer
@@ -168,6 +170,35 @@ def test_dropped_files_go_when_the_explorer_stops():
     assert kept.path.exists()
     session.close()
     assert not kept.path.exists()
+
+
+def test_a_full_disk_is_a_sentence_and_keeps_no_half_of_a_file(monkeypatch):
+    def full(path, content):
+        with path.open("xb") as file:
+            file.write(content[:1])
+        raise OSError(28, "No space left on device", str(path))
+
+    session = Session()
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_bytes", full)
+        with pytest.raises(ArgumentError, match=r"^c.json cannot be kept: No space left on device"):
+            session.receive("c.json", b'{"format": 1}')
+    assert list(Path(session._folder.name).iterdir()) == []
+    assert session.receive("c.json", b'{"format": 1}').kind == "certificate"
+    session.close()
+
+
+def test_who_leaves_in_the_middle_of_a_question_is_no_error(explorer):
+    async def left():
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        pytest.fail(f"nobody is there for {message}")
+
+    headers = [(b"host", HOST.encode()), (b"x-explorer-token", TOKEN.encode())]
+    place = {"path": "/api/network", "query_string": b"", "root_path": ""}
+    scope = {"type": "http", "method": "POST", "headers": headers, **place}
+    asyncio.run(explorer.app(scope, left, send))
 
 
 def test_dropped_files_are_bounded_all_together(monkeypatch):

@@ -22,6 +22,10 @@ _LONGEST_IMPORT = 10.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; however it ends, that is an exit code and at most one sentence."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    # A stream that whoever started us has closed is None here, and its descriptor would be that of
+    # the next file opened, into which libraries would log.
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         with _impatient_interrupts():
             # Imported here so that Ctrl-C while modules load ends like any other.

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
-from neuromanifold.cli.options import positive
+from neuromanifold.cli.options import Seconds
 from neuromanifold.cli.output import columns as aligned
 from neuromanifold.cli.output import print_answer, say
 from neuromanifold.cli.run import RUN, Json, RunOptions
@@ -42,8 +43,11 @@ def run(
     scheduler: Annotated[
         str | None, Parameter(help="a running Dask scheduler, tcp://HOST:PORT")
     ] = None,
-    workers: Annotated[int | None, Parameter(help="local processes; default one a core")] = None,
-    time_limit: Annotated[float, Parameter(help="seconds for each task")] = 600.0,
+    workers: Annotated[
+        int | None,
+        Parameter(help="local processes; default one a core", validator=Number(gte=1, lte=1000)),
+    ] = None,
+    time_limit: Seconds = 600.0,
     limit: Annotated[int, Parameter(help="more tasks than this need --yes")] = 10_000,
     yes: Annotated[bool, Parameter(negative="", help="however many tasks there are")] = False,
     retry: Annotated[bool, Parameter(negative="", help="do again what failed before")] = False,
@@ -59,7 +63,7 @@ def run(
     from neuromanifold.atlas.store import open_for_writing
     from neuromanifold.atlas.sweep import run_sweep
 
-    read, cores = load_grid(grid), _cores(workers)
+    read, cores = load_grid(grid), workers or len(os.sched_getaffinity(0))
     out = out or Path(f"{Path(grid).stem}.sqlite")
     cluster = (
         partial(local_processes, cores) if scheduler is None else partial(dask_cluster, scheduler)
@@ -79,7 +83,7 @@ def run(
                 plan,
                 store,
                 cluster,
-                time_limit=positive("time-limit", time_limit),
+                time_limit=time_limit,
                 retry=retry,
                 report=report,
             )
@@ -133,7 +137,9 @@ def show(
         bool, Parameter(negative="", help="where the kernel exceeds the known symmetries")
     ] = False,
     columns: Columns = None,
-    rows: Annotated[int, Parameter(help="at most so many lines; 0 for all")] = 50,
+    rows: Annotated[
+        int, Parameter(help="at most so many lines; 0 for all", validator=Number(gte=0))
+    ] = 50,
     json: Json = False,
 ) -> None:
     """List the records of an atlas.
@@ -222,7 +228,6 @@ def export(
     print_answer(json, {"rows": written}, *(f"{path}: {n} rows" for path, n in written.items()))
 
 
-_WORKERS = 1000
 _COMBINATIONS = 1_000_000
 """So many combinations are looked through in about a minute; more need --yes."""
 
@@ -257,12 +262,3 @@ def _survey(grid: "Grid", limit: int | None, allowed: RunOptions, workers: int) 
         allowed.limits, f"the largest network of {grid.name} in {workers} workers"
     )
     return plan
-
-
-def _cores(workers: int | None) -> int:
-    """How many processes of this machine are to work."""
-    if workers is None:
-        return len(os.sched_getaffinity(0))
-    if not 1 <= workers <= _WORKERS:
-        raise ArgumentError(f"--workers must be between 1 and {_WORKERS}; got {workers}")
-    return workers

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import SUBJECT, Force, Function, SubjectOptions, own_network
+from neuromanifold.cli.options import SUBJECT, Force, Function, SubjectOptions, read_subject
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import certifying
 from neuromanifold.files import check_writable
@@ -34,11 +34,9 @@ def certify(
     Example: neuromanifold certify --widths 4,2,3 --ranks 2,2 --tokens 3 --out dimension.json
     """
     check_writable(out, force=force)
-    if function is None:
-        network, weights, sizes = subject.read(run)
-    else:
-        network, values, sizes = own_network(function)
-        weights = values if reading == "balls" else None
+    network, weights, sizes = read_subject(function, subject, run)
+    if function is not None and reading == "residues":
+        weights = None
     with run.spend(certifying(sizes), "certifying"):
         from neuromanifold.certificates.exact import certify as prove
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from neuromanifold.cli.options import read_weights
 from neuromanifold.cli.run import RUN, RunOptions
@@ -14,7 +15,11 @@ def classify(
     file: Annotated[Path, Parameter(help="a weights file of one lightning layer")],
     *,
     tolerance: Annotated[
-        float | None, Parameter(help="relative size of what counts as zero; default by dtype")
+        float | None,
+        Parameter(
+            help="relative size of what counts as zero; default by dtype",
+            validator=Number(gte=0, lt=1),
+        ),
     ] = None,
     run: RunOptions = RUN,
 ) -> None:

@@ -6,11 +6,12 @@ from neuromanifold.cli.options import (
     Function,
     NetworkOptions,
     RankOptions,
-    own_network,
+    SubjectOptions,
+    read_subject,
 )
 from neuromanifold.cli.output import columns, print_answer
 from neuromanifold.cli.run import RUN, RunOptions
-from neuromanifold.cost import discovering, sizes_of
+from neuromanifold.cost import discovering
 
 
 def discover(
@@ -30,22 +31,17 @@ def discover(
 
     Example: neuromanifold discover --widths 3,2,3 --ranks 2,2 --tokens 3
     """
-    if function is None:
-        subject = network.architecture()
-        sizes = sizes_of(subject)
-    else:
-        subject, _, sizes = own_network(function)
+    subject, _, sizes = read_subject(function, SubjectOptions(network=network), run)
     with run.spend(discovering(sizes), "discovering"):
         from neuromanifold.certificates.discovery.discover import discover as find
 
         found = find(subject, **ranks.chosen)
-    rows = [("dimensions", "group", "moves")]
-    rows += [(str(b.dimension), b.name, ", ".join(b.moves)) for b in found.blocks]
+    rows = [(str(b.dimension), b.name, ", ".join(b.moves)) for b in found.blocks]
     print_answer(
         run.json,
         found.to_dict(),
         f"{found.certificate.subject}: {found.explained} of the {found.kernel} dimensions of the "
         f"kernel are symmetries, {found.unexplained} unexplained.",
-        *columns(rows),
+        *(columns([("dimensions", "group", "moves"), *rows]) if rows else ()),
         str(found.certificate),
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import positive
+from neuromanifold.cli.options import Seconds
 
 
 def explore(
@@ -25,7 +25,7 @@ def explore(
         str | None,
         Parameter(help="keep this token, so that bookmarks stay valid; default a new one"),
     ] = None,
-    time_limit: Annotated[float, Parameter(help="seconds for each piece of work")] = 300.0,
+    time_limit: Seconds = 300.0,
     browser: Annotated[bool, Parameter(help="open the page")] = True,
 ) -> int:
     """Look at networks, fibers, surfaces, atlases and models on a local web page.
@@ -47,7 +47,7 @@ def explore(
         host=host,
         port=port,
         token=token,
-        time_limit=positive("time-limit", time_limit),
+        time_limit=time_limit,
         browser=browser,
         announce=announce,
     )

@@ -9,10 +9,10 @@ from cyclopts import App, Parameter
 
 from neuromanifold.cli.options import (
     DEFAULT_NETWORK,
+    ONE_OR_MORE,
     Force,
     NetworkOptions,
     Seed,
-    positive,
     read_weights,
 )
 from neuromanifold.cli.run import RUN, RunOptions
@@ -118,7 +118,7 @@ def sample(
     file: First,
     *,
     out_dir: Folder,
-    count: Annotated[int, Parameter(help="how many points")] = 1,
+    count: Annotated[int, Parameter(help="how many points", validator=ONE_OR_MORE)] = 1,
     condition: Annotated[float, Parameter(help="largest condition of the group elements")] = 10.0,
     seed: Seed = 0,
     force: Force = False,
@@ -128,7 +128,7 @@ def sample(
 
     Example: neuromanifold fiber sample a.safetensors --count 3 --out-dir points
     """
-    with _reading(run, "sampling", file, points=positive("count", count, 1)) as (weights,):
+    with _reading(run, "sampling", file, points=count) as (weights,):
         from neuromanifold.fibers.sample import sample_fiber
 
         found = sample_fiber(weights, count, seed=seed, condition=condition)
@@ -142,7 +142,7 @@ def walk(
     second: Second,
     *,
     out_dir: Annotated[Path | None, Parameter(help="write the points of the path here")] = None,
-    steps: Annotated[int, Parameter(help="steps of the path")] = 16,
+    steps: Annotated[int, Parameter(help="steps of the path", validator=ONE_OR_MORE)] = 16,
     seed: Seed = 0,
     force: Force = False,
     run: RunOptions = RUN,
@@ -154,14 +154,14 @@ def walk(
     Example: neuromanifold fiber walk a.safetensors b.safetensors --out-dir path
     """
     files: list[str] = []
-    with _reading(run, "walking", first, second, points=positive("steps", steps, 1)) as (
+    with _reading(run, "walking", first, second, points=steps) as (
         one,
         other,
     ):
         from neuromanifold.fibers.walk import walk as find
 
         path = find(one, other, steps=steps, seed=seed)
-        if out_dir is not None:
+        if out_dir is not None and path.points:
             files = _save_all(path.points, out_dir, "step", force)
     run.show(path, *files, files=files)
     return 0 if path.points else 1
@@ -187,7 +187,8 @@ def count(
     network: NetworkOptions = DEFAULT_NETWORK,
     *,
     monomials: Annotated[
-        int, Parameter(help="how many monomials are eliminated together at most")
+        int,
+        Parameter(help="how many monomials are eliminated together at most", validator=ONE_OR_MORE),
     ] = 4000,
     seed: Seed = 0,
     run: RunOptions = RUN,
@@ -197,7 +198,7 @@ def count(
     Example: neuromanifold fiber count --widths 2,2,1 --ranks 1,1 --tokens 2
     """
     architecture = network.architecture()
-    with run.spend(counting(positive("monomials", monomials, 1)), "counting"):
+    with run.spend(counting(monomials), "counting"):
         from neuromanifold.fibers.count import count_fiber
 
         found = count_fiber(architecture, seed=seed, monomials=monomials)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from neuromanifold.architecture import Architecture, Attention, Mask, Readout, Skip
 from neuromanifold.cli.run import RunOptions
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from neuromanifold.networks.weights import Weights
 
 T = TypeVar("T")
-Number = TypeVar("Number", int, float)
-Seed = Annotated[int, Parameter(help="seed of everything that is drawn")]
+ONE_OR_MORE = Number(gte=1)
+Seed = Annotated[int, Parameter(help="seed of everything that is drawn", validator=Number(gte=0))]
+Seconds = Annotated[float, Parameter(help="seconds for each piece of work", validator=Number(gt=0))]
 Prime = Annotated[int | None, Parameter(help="the prime, 2^20 < p < 2^23; default the largest")]
 Force = Annotated[bool, Parameter(negative="", help="replace an existing file")]
 Dtype = Annotated[
@@ -61,8 +63,8 @@ class NetworkOptions:
 
     @property
     def given(self) -> bool:
-        """Whether any size was given."""
-        return not (self.widths is None and self.ranks is None and self.tokens is None)
+        """Whether anything was said of a network."""
+        return self != DEFAULT_NETWORK
 
     def architecture(self) -> Architecture:
         """The network these options describe."""
@@ -123,7 +125,8 @@ class SubjectOptions:
             return network, None, sizes_of(network)
         if self.network.given:
             raise ArchitectureError(
-                "--weights brings its own architecture; leave out --widths, --ranks and --tokens"
+                "--weights brings its own architecture; leave out --widths and all else that "
+                "describes one"
             )
         given = read_weights(self.weights, run)
         return given.architecture, given, sizes_of(given.architecture)
@@ -132,8 +135,17 @@ class SubjectOptions:
 SUBJECT = SubjectOptions()
 
 
-def own_network(function: str) -> "tuple[Network, Any, Sizes]":
-    """The network of `module.py:function`, the weights in the module, and its sizes."""
+def read_subject(
+    function: str | None, options: SubjectOptions, run: RunOptions
+) -> "tuple[Network | Architecture, Any, Sizes]":
+    """The network of `module.py:function`, or of the options, its weights there, and its sizes."""
+    if function is None:
+        return options.read(run)
+    if options.weights is not None or options.network.given:
+        raise ArgumentError(
+            f"{function} is a network with weights of its own; leave out --weights, --widths and "
+            "all else that describes a built-in network"
+        )
     from neuromanifold.symmetry.user_function import network_and_weights, network_sizes
 
     network, weights = network_and_weights(function)
@@ -147,14 +159,6 @@ def read_weights(file: Path, run: RunOptions) -> "Weights":
     from neuromanifold.networks.files import load_weights
 
     return load_weights(file)
-
-
-def positive(option: str, number: Number, least: float = 0) -> Number:
-    """A number above zero, or at least the one wanted."""
-    if not (number >= least if least else number > 0):
-        wanted = f"at least {least}" if least else "positive"
-        raise ArgumentError(f"--{option} must be {wanted}; got {number}")
-    return number
 
 
 def _needed(option: str, value: str | None) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Prime, own_network, read_weights
+from neuromanifold.cli.options import Prime, SubjectOptions, read_subject, read_weights
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import sizes_of, verifying
 from neuromanifold.errors import ArgumentError
@@ -35,7 +35,7 @@ def verify(
     certificate = load_certificate(file)
     network = given = None
     if function is not None:
-        network, values, sizes = own_network(function)
+        network, values, sizes = read_subject(function, SubjectOptions(weights=weights), run)
         given = None if certificate.weights is None else values
     elif certificate.architecture is not None:
         given = None if weights is None else read_weights(weights, run)

@@ -10,6 +10,7 @@ import secrets
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -119,6 +120,8 @@ class Guard:
             await self._app(scope, _counted(receive, limit), guarded)
         except _TooLargeError:
             await too_large(scope, receive, guarded)
+        except ClientDisconnect:
+            return  # whoever asked has left in the middle of the question
 
 
 def _counted(receive: Receive, limit: int) -> Receive:

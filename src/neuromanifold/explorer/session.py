@@ -98,11 +98,14 @@ class Session:
             )
         ending = ".csv" if name.endswith(".csv") else ""
         path = Path(self._folder.name) / f"{secrets.token_hex(8)}{ending}"
-        path.write_bytes(content)
+        name = Path(name).name[:120] or "unnamed"
         try:
-            return self._keep(Path(name).name[:120] or "unnamed", path, "dropped")
-        except FileFormatError:
-            path.unlink()
+            path.write_bytes(content)
+            return self._keep(name, path, "dropped")
+        except (OSError, FileFormatError) as error:
+            path.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise ArgumentError(f"{name} cannot be kept: {error.strerror}") from None
             raise
 
     def _keep(self, name: str, path: Path, origin: Origin, kind: Kind | None = None) -> SessionFile:
