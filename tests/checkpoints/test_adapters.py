@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import neuromanifold as nm
-from checkpoints.peft_files import factors, regauged, write_adapter
+from checkpoints.peft_files import PREFIX, factors, regauged, write_adapter
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.checkpoints.adapters.compare import adapter_distance, duplicate_groups
 from neuromanifold.checkpoints.adapters.low_rank import LowRank, Scale, exact_rank, spectrum
@@ -15,6 +15,7 @@ from neuromanifold.checkpoints.adapters.reduce import (
     merge_adapters,
     shrink_adapter,
 )
+from neuromanifold.checkpoints.readers.contents import BFLOAT16
 from neuromanifold.checkpoints.writing import write_safetensors
 from neuromanifold.errors import ArgumentError, FileFormatError
 
@@ -311,6 +312,19 @@ BAD_CONFIG = {
     "no pattern": {"rank_pattern": {"(": 1}},
     "too complicated": {"rank_pattern": {"(a+)+b": 1}},
     "says r = 3": {"r": 3},
+    "use_rslora must be true or false; got 'false'": {"use_rslora": "false"},
+    "QALoRA": {"use_qalora": True},
+    "BD-LoRA": {"use_bdlora": {"nblocks": 2}},
+    "KaSA": {"kasa_config": {"beta": 1}},
+    "MonteCLoRA": {"monteclora_config": {"samples": 4}},
+    "Arrow": {"arrow_config": {"top_k": 3}},
+    "Activated LoRA": {"alora_invocation_tokens": [1, 2]},
+    "several matrices in one": {"target_parameters": ["experts.down_proj"]},
+    "single rows of a table": {"trainable_token_indices": [0, 1]},
+    "init_lora_weights is pissa_niter_16, which changes the base": {
+        "init_lora_weights": "pissa_niter_16"
+    },
+    "init_lora_weights is olora": {"init_lora_weights": "olora"},
 }
 
 
@@ -376,3 +390,104 @@ def test_bad_requests_are_refused_and_leave_nothing(tmp_path):
     huge = load_adapter(write_adapter(tmp_path / "large", large))
     with pytest.raises(nm.NeuromanifoldError, match="too large for float16"):
         canonical_adapter(huge, dtype=np.dtype(np.float16))
+
+
+def test_a_changed_sign_is_no_rounding_and_a_hopeless_gauge_is_undecided(tmp_path):
+    for word in ("bfloat16", "float16"):
+        dtype = np.dtype(word) if word == "float16" else BFLOAT16
+        pairs = factors(r=16, layers=1, dtype=dtype)
+        first = write_adapter(tmp_path / f"a-{word}", pairs)
+        name = next(iter(pairs))
+        for i in range(12):
+            B = pairs[name][0].copy()
+            k = int(np.argmax(np.abs(B[i].astype(float))))
+            B[i, k] = -B[i, k]
+            changed = write_adapter(tmp_path / f"{i}-{word}", pairs | {name: (B, pairs[name][1])})
+            assert adapter_distance(first, changed).level == "different"
+        near = write_adapter(tmp_path / f"near-{word}", regauged(pairs, condition=8))
+        assert adapter_distance(first, near).level == "equal to rounding"
+        far = adapter_distance(
+            first, write_adapter(tmp_path / f"far-{word}", regauged(pairs, condition=3e3))
+        )
+        assert far.level == "undecided"
+        assert duplicate_groups([far]) == []
+        assert "may be the same adapter or not" in str(far)
+
+
+def test_rounding_below_the_smallest_normal_number_is_even(tmp_path):
+    random = np.random.default_rng(0)
+    name = PREFIX.format(0, "q")
+    pairs = {
+        name: (
+            (random.normal(size=(12, 4)) * 1e-6).astype(np.float16),
+            random.normal(size=(4, 10)).astype(np.float16),
+        )
+    }
+    first = write_adapter(tmp_path / "a", pairs)
+    moved = write_adapter(tmp_path / "b", regauged(pairs, condition=2))
+    found = adapter_distance(first, moved)
+    assert found.relative > 4 * 2.0**-11  # more than relative rounding would make
+    assert found.level != "different"
+
+
+def test_a_module_that_one_adapter_lacks_is_zero_there_exactly(tmp_path):
+    pairs = {"base_model.model.n": (np.ones((3, 2)), np.ones((2, 3)))}
+    lacks = write_adapter(tmp_path / "lacks", pairs)
+    A = np.array([[0.1, 0.7, 1 / 3], [0.1, 0.7, 1 / 3]])
+    zero = {"base_model.model.m": (np.array([[1.0, -1], [3, -3], [0.3, -0.3]]), A)}
+    assert adapter_distance(lacks, write_adapter(tmp_path / "z", pairs | zero)).level == "exact"
+    A[1, 2] = np.nextafter(A[1, 2], 1)
+    found = adapter_distance(lacks, write_adapter(tmp_path / "y", pairs | zero))
+    assert found.level == "undecided"
+
+
+def test_factors_whose_squares_leave_float64_are_refused(tmp_path):
+    good = {"base_model.model.n": (np.ones((3, 2)), np.ones((2, 3)))}
+    for number, (size, alpha) in enumerate([(1e-170, 1), (1e170, 1), (1.0, 1e-250)]):
+        pairs = {"base_model.model.m": (np.full((3, 2), size), np.ones((2, 3)))}
+        path = write_adapter(tmp_path / str(number), pairs, lora_alpha=alpha)
+        other = write_adapter(tmp_path / f"other-{number}", good)
+        for call in (
+            lambda path=path: load_adapter(path).audit(),
+            lambda path=path, other=other: adapter_distance(path, other),
+            lambda path=path: merge_adapters([path]),
+        ):
+            with pytest.raises(FileFormatError, match=r"factors of m .* rescale the factors"):
+                call()
+    a = tmp_path / "other-0"
+    for weight in (1e200, 1e-200, np.inf):
+        with pytest.raises(ArgumentError, match="between 1e-40 and 1e40"):
+            merge_adapters([a], [weight])
+
+
+def test_whole_tensors_have_no_multiple(tmp_path):
+    whole = {"base_model.model.lm_head.weight": np.ones((3, 3))}
+    a = write_adapter(tmp_path / "a", factors(), whole)
+    assert list(merge_adapters([a]).adapter.others) == list(whole)
+    with pytest.raises(ArgumentError, match="no multiple or sum"):
+        merge_adapters([a], [0.5])
+
+
+def test_a_table_and_a_map_of_the_same_name_do_not_meet(tmp_path):
+    B, A = np.ones((4, 2)), np.ones((2, 4))
+    plain = write_adapter(tmp_path / "a", {"base_model.model.m": (B, A)})
+    table = write_adapter(
+        tmp_path / "b",
+        {"base_model.model.n": (B, A)},
+        {"base_model.model.m.lora_embedding_A": A, "base_model.model.m.lora_embedding_B": B},
+    )
+    for call in (adapter_distance, lambda *pair: merge_adapters(pair)):
+        with pytest.raises(ArgumentError, match="a table in one of them"):
+            call(plain, table)
+
+
+def test_a_merged_configuration_names_its_modules_alone(tmp_path):
+    pairs = factors()
+    names = list(pairs)
+    narrow = {"layers_to_transform": [0], "layers_pattern": "layers", "exclude_modules": ["v"]}
+    a = write_adapter(tmp_path / "a", {k: pairs[k] for k in names[:2]}, **narrow)
+    b = write_adapter(tmp_path / "b", {k: pairs[k] for k in names[2:]})
+    config = merge_adapters([a, b]).adapter.config
+    assert [config[key] for key in narrow] == [None] * 3
+    assert len(config["target_modules"]) == 4
+    assert load_adapter(a).canonical().adapter.config["layers_to_transform"] == [0]

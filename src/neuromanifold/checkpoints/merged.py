@@ -114,7 +114,7 @@ def _place(base: Checkpoint, adapter: Adapter, wanted: str) -> str:
 
 def _turned(adapter: Adapter, module: Module, slot: Slot | None) -> bool:
     """Whether the weight is stored (in, out); outside the block the configuration says so."""
-    if "lora_embedding_" in module.A_name:
+    if module.is_embedding:
         return True
     return bool(adapter.config.get("fan_in_fan_out")) if slot is None else slot.turned
 

@@ -1,6 +1,6 @@
 """An adapter: the updates of some modules of a model, one low-rank matrix each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuromanifold.checkpoints.adapters.low_rank import LowRank
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArgumentError, FileFormatError
 
 if TYPE_CHECKING:
     from neuromanifold.checkpoints.adapters.audit import AdapterAudit
@@ -24,6 +24,11 @@ class Module:
     A_shape: tuple[int, ...]
     B_shape: tuple[int, ...]
     read: Callable[[], LowRank] = field(repr=False, compare=False)
+
+    @property
+    def is_embedding(self) -> bool:
+        """Whether it changes a table, which keeps the transpose of the update."""
+        return "lora_embedding_" in self.A_name
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,14 @@ class Adapter:
                 f"{self.path} does not change {module[:200]}; it changes "
                 f"{', '.join(list(self.modules)[:3])} and {len(self.modules)} modules in all"
             )
-        return self.modules[module].read()
+        found = self.modules[module].read()
+        if not found.is_moderate:
+            raise FileFormatError(
+                f"{self.path}: the factors of {module[:200]} with their scale have entries up to "
+                f"{', '.join(f'{size:.1e}' for size in found.sizes)}; between 1e-100 and 1e100 "
+                "float64 can square them: rescale the factors"
+            )
+        return found
 
     @property
     def parameters(self) -> int:
@@ -83,3 +95,19 @@ class Adapter:
         from neuromanifold.checkpoints.adapters.reduce import shrink_adapter
 
         return shrink_adapter(self, rank=rank, error=error)
+
+
+def updates_of(module: str, adapters: Sequence[Adapter]) -> list[LowRank]:
+    """The updates of one module, zero where an adapter does not change it."""
+    having = [item for item in adapters if module in item.modules]
+    kinds = [(item.modules[module].is_embedding, item.update(module)) for item in having]
+    table, first = kinds[0]
+    for item, (is_table, update) in zip(having, kinds, strict=True):
+        if (is_table, update.shape) != (table, first.shape):
+            raise ArgumentError(
+                f"{module} is {first.shape} in {having[0].path} and {update.shape} in {item.path}"
+                f"{'' if table == is_table else ', a table in one of them'}: these adapters are "
+                "for different models"
+            )
+    found = {id(item): update for item, (_, update) in zip(having, kinds, strict=True)}
+    return [found.get(id(item), first.zero) for item in adapters]

@@ -11,14 +11,14 @@ from typing import Literal
 import numpy as np
 
 from neuromanifold.algebra.prime_field import PrimeField
-from neuromanifold.checkpoints.adapters.adapter import Adapter
-from neuromanifold.checkpoints.adapters.low_rank import LowRank, roundoff, spectrum
+from neuromanifold.checkpoints.adapters.adapter import Adapter, updates_of
+from neuromanifold.checkpoints.adapters.low_rank import LowRank, spectrum
 from neuromanifold.checkpoints.adapters.peft import load_adapter
 from neuromanifold.checkpoints.dyadic import depth, primes_beyond
 from neuromanifold.display import Recorded
 from neuromanifold.errors import ArgumentError
 
-Level = Literal["exact", "equal to rounding", "different"]
+Level = Literal["exact", "equal to rounding", "undecided", "different"]
 _ROWS = 1024
 """Rows of updates that are formed together."""
 
@@ -33,7 +33,9 @@ class ModuleDistance(Recorded):
         relative: the distance over the larger of both norms; 0 when both vanish.
         cosine: of the angle between the updates; None when one of them vanishes.
         tolerance: what the rounding of the stored factors may make of equal updates.
-        level: `exact`, `equal to rounding` or `different`.
+        level: `exact`, `equal to rounding` (every entry, and half of the update more or less would
+            show), `undecided` (rounding explains the difference, but half of the update as well) or
+            `different`.
     """
 
     name: str
@@ -60,9 +62,15 @@ class AdapterDistance(Recorded):
     def __str__(self) -> str:
         names = f"{self.first} and {self.second}"
         if self.level == "exact":
-            return f"{names} are the same adapter (exact): every update agrees modulo two primes."
+            return f"{names} are the same adapter (exact): every update agrees as fractions."
         if self.level == "equal to rounding":
             return f"{names} are the same adapter to rounding (relative {self.relative:.1e})."
+        if self.level == "undecided":
+            hidden = next(module for module in self.modules if module.level == "undecided")
+            return (
+                f"{names} may be the same adapter or not: the rounding of the factors of "
+                f"{hidden.name} may be {hidden.tolerance:.1e}, about as large as its update."
+            )
         worst = max(self.modules, key=lambda module: module.distance)
         return (
             f"{names} differ: ‖ΔW − ΔW′‖ = {self.distance:.4g}, relative {self.relative:.3g}; "
@@ -77,14 +85,13 @@ def adapter_distance(first: str | Path | Adapter, second: str | Path | Adapter) 
     modules: list[ModuleDistance] = []
     norms: list[float] = []
     for name in names:
-        pair = [item.update(name) if name in item.modules else None for item in (a, b)]
-        module, norm = _compare(name, a, b, pair[0], pair[1])
+        module, norm = _compare(name, *updates_of(name, (a, b)))
         modules.append(module)
         norms.append(norm)
     distance = float(np.linalg.norm([module.distance for module in modules]))
     scale = float(np.linalg.norm(norms))
     levels = {module.level for module in modules} | {_others_level(a, b)}
-    order: tuple[Level, ...] = ("different", "equal to rounding", "exact")
+    order: tuple[Level, ...] = ("different", "undecided", "equal to rounding", "exact")
     level = next(word for word in order if word in levels)
     return AdapterDistance(
         a.path, b.path, tuple(modules), distance, distance / scale if scale else 0.0, level
@@ -95,7 +102,7 @@ def duplicate_groups(distances: Sequence[AdapterDistance]) -> list[list[str]]:
     """Adapters that are the same, grouped; those that stand alone are left out."""
     groups: list[set[str]] = []
     for pair in distances:
-        if pair.level != "different":
+        if pair.level in ("exact", "equal to rounding"):
             found = {str(pair.first), str(pair.second)}
             joined = [group for group in groups if group & found]
             groups = [group for group in groups if not group & found]
@@ -111,34 +118,21 @@ def compare_adapters(paths: Sequence[str | Path]) -> list[AdapterDistance]:
     return [adapter_distance(a, b) for a, b in combinations(loaded, 2)]
 
 
-def _compare(
-    name: str, first: Adapter, second: Adapter, a: LowRank | None, b: LowRank | None
-) -> tuple[ModuleDistance, float]:
+def _compare(name: str, a: LowRank, b: LowRank) -> tuple[ModuleDistance, float]:
     """One module, and the larger of its two norms."""
-    if a is None or b is None:
-        norm = spectrum(*(update for update in (a, b) if update is not None)).norm
-        level: Level = "different" if norm else "exact"
-        return ModuleDistance(name, norm, float(norm > 0), None, 0.0, level), norm
-    if a.shape != b.shape:
-        raise ArgumentError(
-            f"{name} is {a.shape} in {first.path} and {b.shape} in {second.path}: these adapters "
-            "are for different models"
-        )
     difference, own = spectrum(a, b, weights=(1.0, -1.0)), [spectrum(a), spectrum(b)]
     norm = max(part.norm for part in own)
     product = own[0].norm * own[1].norm
-    # ⟨ΔW, ΔW′⟩ = tr(Bᵀ B′ A′ Aᵀ) s s′, two r × r′ matrices multiplied entry by entry
-    inner = a.scale.value * b.scale.value * float(np.sum((a.B.T @ b.B) * (a.A @ b.A.T)))
-    # each factor is rounded by at most u‖·‖, so each product by about 2u s‖B‖‖A‖; the factors of
-    # a canonical form are rounded once more, hence 4
-    tolerance = 4 * sum(
-        roundoff(update.dtype) * part.magnitude * np.sqrt(update.size)
-        for update, part in zip((a, b), own, strict=True)
-    )
+    # ⟨U Σ V, U′ Σ′ V′⟩: two r × r′ matrices multiplied entry by entry, without cancellation
+    lefts, rights = (p.T @ q for p, q in zip(*((s.left, s.right.T) for s in own), strict=True))
+    inner = float(own[0].values @ (lefts * rights) @ own[1].values)
+    noise = sum(part.noise for part in own)
+    tolerance = noise + sum(math.prod(map(np.linalg.norm, u.rounding)) for u in (a, b))
+    level: Level = "equal to rounding" if 2 * tolerance <= norm else "undecided"
     if _equal_exactly(a, b):
         level = "exact"
-    else:
-        level = "equal to rounding" if difference.norm <= tolerance else "different"
+    elif difference.norm > tolerance or not _is_rounding(a, b, noise):
+        level = "different"
     found = ModuleDistance(
         name,
         difference.norm,
@@ -148,6 +142,20 @@ def _compare(
         level,
     )
     return found, norm
+
+
+def _is_rounding(a: LowRank, b: LowRank, noise: float) -> bool:
+    """Whether rounding explains every entry of the difference, a few rows at a time.
+
+    A sign or a row that was changed is small beside the whole update, and large where it is.
+    """
+    (C, D), (E, F) = a.rounding, b.rounding
+    for start in range(0, a.shape[0], _ROWS):
+        rows = slice(start, start + _ROWS)
+        first, second = (u.scale.value * (u.B[rows] @ u.A) for u in (a, b))
+        if np.any(np.abs(first - second) > C[rows] @ D + E[rows] @ F + noise):
+            return False
+    return True
 
 
 def _equal_exactly(a: LowRank, b: LowRank) -> bool:

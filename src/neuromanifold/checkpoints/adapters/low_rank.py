@@ -63,6 +63,35 @@ class LowRank:
         return self.B.shape[1]
 
     @property
+    def zero(self) -> "LowRank":
+        """The update of this shape that changes nothing."""
+        return LowRank(self.B[:, :0], self.A[:0], Scale(Fraction(1), 1), self.dtype)
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """The largest entries of both factors, and the scale, without their signs."""
+        B, A = (float(np.abs(factor).max(initial=0.0)) for factor in (self.B, self.A))
+        return B, A, abs(self.scale.value)
+
+    @property
+    def is_moderate(self) -> bool:
+        """Whether squares of the factors and of the update neither overflow nor vanish."""
+        B, A, s = self.sizes
+        return all(1e-100 < size < 1e100 for size in (B, A, s, B * A, B * A * s) if size)
+
+    @property
+    def rounding(self) -> tuple[Float[np.ndarray, "out r"], Float[np.ndarray, "r in"]]:
+        """Two factors whose product bounds what rounding makes of each entry of the update.
+
+        An entry b of a factor is off by at most u max(|b|, m), m the smallest normal number of the
+        dtype: below it numbers are evenly spaced. So the product is off by 2u |B||A|, and again by
+        as much where the factors were computed from rounded ones.
+        """
+        least = float(ml_dtypes.finfo(self.dtype).tiny)
+        B, A = (np.maximum(np.abs(factor), least) for factor in (self.B, self.A))
+        return 4 * roundoff(self.dtype) * abs(self.scale.value) * B, A
+
+    @property
     def dense(self) -> Float[np.ndarray, "out in"]:
         """The update itself, which nothing here needs; for small sizes and for applying it."""
         return self.scale.value * (self.B @ self.A)

@@ -33,7 +33,17 @@ _FACTOR = re.compile(
 _REFUSED = {
     "use_dora": "DoRA, whose update depends on the base weights",
     "lora_bias": "biases on lora_B",
+    "use_qalora": "QALoRA, which averages inputs before lora_A",
+    "use_bdlora": "BD-LoRA, whose factors are blocks",
+    "kasa_config": "KaSA, which has a diagonal between the factors and changes the base weights",
+    "monteclora_config": "MonteCLoRA, whose factors are drawn at random",
+    "arrow_config": "Arrow, whose update depends on the input",
+    "alora_invocation_tokens": "Activated LoRA, whose update depends on the input",
+    "target_parameters": "factors of several matrices in one",
+    "trainable_token_indices": "single rows of a table besides",
 }
+_MOVES_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga")
+"""Initialisations that subtract the first update from the base weights, each time one is loaded."""
 
 
 def load_adapter(path: str | Path) -> Adapter:
@@ -139,16 +149,26 @@ def _settings(path: Path, config: Mapping[str, object]) -> _Settings:
     """The settings, refused where the adapter is not a plain low-rank one."""
     kind = config.get("peft_type", "LORA")
     if kind != "LORA":
-        raise FileFormatError(f"{path}: only adapters of the kind LORA are read; got {kind}")
+        raise FileFormatError(
+            f"{path}: only adapters of the kind LORA are read; got {str(kind)[:40]}"
+        )
     for key, what in _REFUSED.items():
         if config.get(key):
             raise FileFormatError(f"{path}: {key} is set: {what}; that is not read here")
+    start, stabilised = config.get("init_lora_weights"), config.get("use_rslora")
+    if isinstance(start, str) and start.lower().startswith(_MOVES_BASE):
+        raise FileFormatError(
+            f"{path}: init_lora_weights is {start[:40]}, which changes the base weights as well; "
+            "save the adapter with path_initial_model_for_weight_conversion"
+        )
+    if stabilised not in (None, True, False):
+        raise FileFormatError(f"{path}: use_rslora must be true or false; got {stabilised!r}")
     return _Settings(
         _rank(path, "r", config.get("r")),
         _alpha(path, "lora_alpha", config.get("lora_alpha")),
         {key: _rank(path, key, value) for key, value in _pattern(path, "rank", config)},
         {key: _alpha(path, key, value) for key, value in _pattern(path, "alpha", config)},
-        bool(config.get("use_rslora")),
+        bool(stabilised),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuromanifold.checkpoints.adapters.adapter import Adapter, Module
+from neuromanifold.checkpoints.adapters.adapter import Adapter, Module, updates_of
 from neuromanifold.checkpoints.adapters.audit import count_of, counted_rank, span
 from neuromanifold.checkpoints.adapters.low_rank import (
     LowRank,
@@ -142,13 +142,15 @@ def merge_adapters(
     weights = [1.0] * len(loaded) if weights is None else list(weights)
     if len(weights) != len(loaded) or not loaded:
         raise ArgumentError(f"give one weight an adapter; got {len(weights)} for {len(loaded)}")
-    if not np.isfinite(weights).all():
-        raise ArgumentError(f"weights must be finite numbers; got {weights}")
+    if not all(weight == 0 or 1e-40 < abs(weight) < 1e40 for weight in weights):
+        raise ArgumentError(
+            f"weights must be finite, and 0 or between 1e-40 and 1e40 in size; got {weights}"
+        )
     for item in loaded:
-        if item.others and len(loaded) > 1:
+        if item.others and weights != [1.0]:
             raise ArgumentError(
                 f"{item.path} replaces whole tensors besides ({next(iter(item.others))}), which "
-                "have no sum of low rank; merge it into its model first"
+                "have no multiple or sum of low rank; merge it into its model first"
             )
     return _reduce(loaded, tuple(weights), _choice(rank, error), dtype)
 
@@ -179,12 +181,9 @@ def _reduce(
     modules: dict[str, Module] = {}
     changes: list[ModuleChange] = []
     for name in names:
-        present = [i for i, adapter in enumerate(adapters) if name in adapter.modules]
-        terms = [adapters[i].update(name) for i in present]
-        _check_shapes(name, [adapters[i] for i in present], terms)
-        first = adapters[present[0]].modules[name]
-        shares = tuple(weights[i] for i in present)
-        modules[name], change = _module(name, first, terms, shares, choose, dtype)
+        terms = updates_of(name, adapters)
+        first = next(item.modules[name] for item in adapters if name in item.modules)
+        modules[name], change = _module(name, first, terms, weights, choose, dtype)
         changes.append(change)
     config = _config(adapters, modules)
     notes = _notes(adapters)
@@ -242,15 +241,6 @@ def _blocks(values: np.ndarray) -> tuple[tuple[int, int], ...]:
     return tuple(blocks)
 
 
-def _check_shapes(name: str, adapters: Sequence[Adapter], terms: Sequence[LowRank]) -> None:
-    for adapter, term in zip(adapters, terms, strict=True):
-        if term.shape != terms[0].shape:
-            raise ArgumentError(
-                f"{name} is {terms[0].shape} in {adapters[0].path} and {term.shape} in "
-                f"{adapter.path}: these adapters are for different models"
-            )
-
-
 def _config(adapters: Sequence[Adapter], modules: Mapping[str, Module]) -> dict[str, object]:
     """The first configuration with the sizes of the result: α = r everywhere, so that s = 1."""
     sizes = {name: module.A_shape[0] for name, module in modules.items()}
@@ -266,7 +256,9 @@ def _config(adapters: Sequence[Adapter], modules: Mapping[str, Module]) -> dict[
         "alpha_pattern": dict(unusual),
     }
     if len(adapters) > 1:
-        config["target_modules"] = sorted(modules)
+        # the modules are named one by one: what else narrowed the first adapter's choice is over
+        unused = dict.fromkeys(("layers_to_transform", "layers_pattern", "exclude_modules"))
+        config |= {**unused, "target_modules": sorted(modules)}
     return config
 
 
