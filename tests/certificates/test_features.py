@@ -39,6 +39,7 @@ CASES = {
     "one in many": (powers, (4,), (), 4),
     "polar": (angles, (4,), (3,), 4),
     "sum": (lambda w, x: w[0] * (atan(x) + x) + w[1] * (atan(x) + x) ** 2, (2,), (), 2),
+    "sum of one": (lambda w, x: w[0] * atan(jnp.sum(x)[None]) + w[1], (2,), (1,), 2),
     "twice": (lambda w, x: w[0] * atan(x) + w[1] * atan(x) * 1, (2,), (), 1),
     "lgamma": (lambda w, x: w[0] * special.gammaln(x) + w[1], (2,), (3,), 2),
     "digamma": (lambda w, x: w[0] * special.digamma(x) ** 2 + w[1], (2,), (3,), 2),

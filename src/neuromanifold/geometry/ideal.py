@@ -131,7 +131,7 @@ def random_tables(
     return field.reduce(product_table(A, V)).reshape(count, -1)
 
 
-def _multidegrees(d: int, d_out: int, degree: int) -> list[Int[np.ndarray, "monomials degree"]]:
+def _multidegrees(d: int, d_out: int, degree: int) -> list[Int[np.ndarray, "_ degree"]]:
     """All monomials of a degree, grouped by the multisets of their m's, n's and i's."""
     pairs = list(zip(*(x.tolist() for x in np.triu_indices(d)), strict=True))
     places = list(itertools.product(range(d), range(d_out), pairs))
