@@ -40,7 +40,7 @@ def test_a_linear_function_is_seen_alike_at_every_spread_and_inputs_must_be_toke
         sensitivity(tokens)
     with pytest.raises(ArgumentError, match="spread must be above 0 and at most 1; got 'wide'"):
         sensitivity(net, spread="wide")
-    with pytest.raises(ArgumentError, match="inputs must be at least 1; got 2.5"):
+    with pytest.raises(ArgumentError, match=r"inputs must be at least 1; got 2\.5"):
         sensitivity(net, inputs=2.5)
     with pytest.raises(ArgumentError, match="spread must be above 0"):
         sensitivity(Architecture((2, 2), (1,), 2), spread=0.0)
