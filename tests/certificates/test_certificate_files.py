@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 
+import neuromanifold as nm
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.certificate import Certificate, _checksum, load_certificate
 from neuromanifold.certificates.exact import certify
-from neuromanifold.errors import FileFormatError
+from neuromanifold.errors import ArgumentError, FileFormatError
 
 SMALL = Architecture((2, 2), (1,), 2)
 
@@ -100,3 +102,37 @@ def test_a_certificate_without_a_field_is_refused(text):
         rest = {name: value for name, value in data.items() if name not in (key, "checksum")}
         with pytest.raises(FileFormatError, match=f"{key}"):
             Certificate.from_dict({**rest, "checksum": _checksum(rest)})
+
+
+def plain(w, x):
+    return w["second"] @ w["first"] @ x
+
+
+PLAIN = nm.network(plain, {"first": np.zeros((2, 3)), "second": np.zeros((1, 2))}, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("changes", "option"),
+    [
+        ({"readout": "probabilities"}, None),
+        ({"probable": {"points": 3, "primes": 2, "error": 1e-300}}, None),
+        ({"probable": {"points": 3, "primes": 2, "error": 1e-300}}, 8388587),
+        ({"upper": 3, "unexplained": 0, "verdict": "exact", "probable": None}, None),
+        ({"symmetries": [{"name": "hidden", "dimension": 5}]}, None),
+        ({"obligations": [{"name": "roots", "columns": 1, "rank": 1, "relations": 0}]}, None),
+    ],
+)
+def test_a_forged_certificate_is_refuted(changes, option):
+    text = json.dumps(certify(PLAIN).to_dict())
+    assert nm.verify(Certificate.from_dict(json.loads(text)), PLAIN, prime=option).agrees
+    forged = Certificate.from_dict(signed(text, **changes))
+    assert not nm.verify(forged, PLAIN, prime=option).agrees
+
+
+def test_what_no_certificate_is_about_is_refused():
+    own = certify(Architecture((3, 2), (2,), 3))
+    with pytest.raises(ArgumentError, match="another network was given"):
+        nm.verify(own, PLAIN)
+    many = signed(json.dumps(own.to_dict()), inputs=2**60)
+    with pytest.raises(ArgumentError, match="claims 1152921504606846976 inputs"):
+        nm.verify(Certificate.from_dict(many))

@@ -218,7 +218,7 @@ def test_a_symmetry_times_a_function_of_the_weights_is_counted_once():
 
     found = nm.discover(nm.network(f, {"E": np.zeros((3, 2))}, np.zeros(2)))
     assert (found.kernel, found.unexplained) == (2, 0)
-    assert [(block.name, block.dimension) for block in found.blocks] == [("dead", 2)]
+    assert [(block.name, block.dimension) for block in found.blocks] == [("translations", 2)]
 
 
 @pytest.mark.parametrize(
@@ -262,3 +262,27 @@ def test_a_network_is_traced_once_for_all_seeds_and_whatever_is_known_about_it()
     other = nm.network(lambda w, x: f(w, 2 * x), net.shapes[0], np.zeros(3))
     assert other.bare is not net.bare
     assert first.network.bare is net.bare
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes", "expected"),
+    [
+        (lambda w, x: w["a"] * (w["b"] + 1) * x[0], ((), ()), "scaling about a point on a, b"),
+        (lambda w, x: w["a"] @ ((1 + w["b"]) * x), ((3, 2), (2,)), "scalings of 2 on a axis 1"),
+        (lambda w, x: (w["b"] + jnp.eye(2)) @ w["a"] @ x, ((2, 2), (2, 2)), "GL_2 on a axis 0"),
+        (
+            lambda w, x: jnp.stack([w["a"][0] * w["b"][0], w["a"][1], w["b"][1]]) * x[0],
+            ((2,), (2,)),
+            "1 dimensions of gl_2 on a axis 0, b axis 0",
+        ),
+        (lambda w, x: jnp.sum(w["a"]) * x + w["b"], ((2,), (2,)), "translations on a constant"),
+    ],
+    ids=["about a point", "gains 1 + g", "a residual", "one of two", "a part of a tensor"],
+)
+def test_groups_that_act_about_a_point_or_on_a_part_have_their_names(f, shapes, expected):
+    """They were `dead`, `of determinant 1`, and translations that are none."""
+    weights = {name: np.zeros(shape) for name, shape in zip("ab", shapes, strict=True)}
+    found = nm.discover(nm.network(f, weights, np.zeros(2)))
+    assert found.unexplained == 0
+    assert sum(block.dimension for block in found.blocks) == found.explained
+    assert str(found.blocks[0]).startswith(expected)

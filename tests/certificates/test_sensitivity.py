@@ -35,6 +35,13 @@ def test_a_linear_function_is_seen_alike_at_every_spread_and_inputs_must_be_toke
     assert one.order == pytest.approx(0, abs=0.05)
     with pytest.raises(ArgumentError, match="two or more token columns"):
         sensitivity(Architecture((2, 2), (1,), 1, "softmax"))
+    tokens = nm.network(lambda w, x: w[x].sum(0), np.zeros((5, 2)), np.full((2, 3), 4))
+    with pytest.raises(ArgumentError, match=r"takes \(2, 3\) of whole numbers"):
+        sensitivity(tokens)
+    with pytest.raises(ArgumentError, match="spread must be above 0 and at most 1; got 'wide'"):
+        sensitivity(net, spread="wide")
+    with pytest.raises(ArgumentError, match=r"inputs must be at least 1; got 2\.5"):
+        sensitivity(net, inputs=2.5)
     with pytest.raises(ArgumentError, match="spread must be above 0"):
         sensitivity(Architecture((2, 2), (1,), 2), spread=0.0)
     with pytest.raises(ArgumentError, match="inputs must be at least 1"):

@@ -201,3 +201,18 @@ def test_functions_of_several_inputs_and_outputs():
     assert certificate.lower == 3
     assert nm.verify(certificate, network).agrees
     assert nm.estimate(network).rank == 3
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (lambda: nm.Space("hidden", 2, "GL"), "must be a group such as GL\\(2\\); got 'GL'"),
+        (lambda: nm.Space("hidden", 2, nm.GL), "must be a group such as GL"),
+        (lambda: nm.network(linear, SQUARE, np.zeros(3), bound=2), "must be a Bound; got 2"),
+        (lambda: nm.network(linear, SQUARE, np.zeros(3), families="ab"), "must be a Family"),
+        (lambda: nm.network(linear, SQUARE, np.zeros(3), symmetries=linear), "list of functions"),
+    ],
+)
+def test_what_is_no_group_family_or_bound_is_refused(made, sentence):
+    with pytest.raises((ArgumentError, DiagramError), match=sentence):
+        made()

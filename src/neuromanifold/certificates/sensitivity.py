@@ -103,15 +103,16 @@ def sensitivity(
     [('layers.0.key', 2), ('layers.1.key', 6)]
     """
     net = network(subject)
-    shape = getattr(net.sample, "shape", ())
-    if len(shape) != 2 or shape[1] < 2:
+    shape, kind = np.shape(net.sample), getattr(net.sample, "dtype", np.dtype(object)).kind
+    if len(shape) != 2 or shape[1] < 2 or kind != "f":
         raise ArgumentError(
-            f"sensitivity wants inputs of two or more token columns; {net.name} takes {shape}"
+            "sensitivity wants inputs of two or more token columns of real numbers; "
+            f"{net.name} takes {shape}{' of whole numbers' if kind in 'iub' else ''}"
         )
-    if not 0 < spread <= 1:
-        raise ArgumentError(f"spread must be above 0 and at most 1; got {spread}")
-    if inputs < 1:
-        raise ArgumentError(f"inputs must be at least 1; got {inputs}")
+    if not isinstance(spread, int | float) or not 0 < spread <= 1:
+        raise ArgumentError(f"spread must be above 0 and at most 1; got {spread!r}")
+    if not isinstance(inputs, int) or inputs < 1:
+        raise ArgumentError(f"inputs must be at least 1; got {inputs!r}")
     at = net.draw(seed) if weights is None else net.values(weights)
     generator = generator_of(seed, 61)
     centres = generator.standard_normal((inputs, shape[0], 1))

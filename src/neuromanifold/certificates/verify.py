@@ -40,6 +40,7 @@ from neuromanifold.certificates.jacobian import (
     readings_of,
     samples,
 )
+from neuromanifold.certificates.probable import Probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
     known_generators,
@@ -129,6 +130,12 @@ def verify(
     """
     net = _subject(certificate, subject)
     _check_weights(certificate, net, weights)
+    most = max(_MANY_INPUTS, 4 * net.columns)  # certificates take about two for each column
+    if certificate.inputs > most:
+        raise ArgumentError(
+            f"the certificate claims {certificate.inputs} inputs, and verification takes at most "
+            f"{most} for {net.columns} columns; make it again with fewer"
+        )
     net = at_weights(net, weights)
     field = certificate_field(certificate.prime if prime is None else prime, certificate.inputs)
     if certificate.reading == "balls":  # with balls of twice the precision
@@ -148,9 +155,10 @@ def verify(
     return at_a_point(net, field, certificate.seed, compute, given, attempts)
 
 
+_MANY_INPUTS = 10_000
 _ASKED = frozenset(
     {"format", "version", "checksum", "versions", "seconds"}
-    | {"architecture", "readout", "prime", "seed", "attempt", "inputs", "reading"}
+    | {"architecture", "prime", "seed", "attempt", "inputs", "reading"}
 )
 """What verification takes from a certificate, or what claims nothing; all else is recomputed."""
 
@@ -177,8 +185,9 @@ def _recomputed(
     blocks = known_generators(net, weights, point.field)
     families = _family_ranks([(block.family, net.dense(block)) for block in blocks], p)
     upper, source = upper_bound(net, families)
-    obligations = point.obligations(net, count)
-    matrix, exponents = _rows(net, point, count, obligations)
+    bare = net.bare
+    obligations = point.obligations(bare, count)
+    matrix, exponents = _rows(bare, point, count, obligations)
     kernel = known_kernel(net, weights, point.field, point.seed).checks
     products = _integers(matrix, p) @ _integers(kernel, p) % p  # below 2^63: see the twin's bounds
     checks = [Check("rows times kernel vectors", 0, int(np.count_nonzero(products)))]
@@ -190,6 +199,7 @@ def _recomputed(
     expected = replace(
         certificate,
         architecture=net.architecture,
+        readout=net.readout,
         function=_function(certificate, net),
         weights=certificate.weights,  # compared with the weights themselves before
         prime=p,
@@ -201,13 +211,30 @@ def _recomputed(
         kernel_checks=kernel.shape[1],
         obligations=obligations,
         user_symmetries=not net.is_built_in and any(f.dimension for f in families),
-        readings=readings_of(net, point, count, batches(count)[1]),
-        # The recorded prime's further points; over another prime they were others.
-        probable=further_points(net, point, rank, count, upper, obligations)
-        if p == certificate.prime
-        else certificate.probable,
+        readings=readings_of(bare, point, count, batches(count)[1]),
+        probable=_further(certificate, bare, point, rank, upper, obligations),
     )
     return expected, tuple(checks)
+
+
+def _further(
+    certificate: Certificate,
+    net: Network,
+    point: Point,
+    rank: int,
+    upper: int,
+    obligations: tuple[Obligation, ...],
+) -> Probable | None:
+    """The further points of the recorded prime, also where the rest is taken over another one."""
+
+    def compute(recorded: Point) -> Probable | None:
+        return further_points(net, recorded, rank, certificate.inputs, upper, obligations)
+
+    if point.field.modulus == certificate.prime:
+        return compute(point)
+    field, attempt = certificate_field(certificate.prime), certificate.attempt
+    attempts = range(attempt, attempt + 1)
+    return at_a_point(net, field, certificate.seed, compute, point.given, attempts)
 
 
 def _rows(
@@ -239,7 +266,13 @@ def _has_twin(obligations: tuple[Obligation, ...]) -> bool:
 def _subject(certificate: Certificate, subject: Network | Architecture | None) -> Network:
     """The network that a certificate is about."""
     if certificate.architecture is not None:
-        return network(certificate.architecture, readout=certificate.readout)
+        own = network(certificate.architecture, readout=certificate.readout)
+        if subject is not None and network(subject).architecture != certificate.architecture:
+            raise ArgumentError(
+                f"the certificate is about {certificate.subject}, and another network was given; "
+                "leave it out"
+            )
+        return own
     if subject is None:
         raise ArgumentError(
             f"the certificate is about the function {certificate.subject}; "

@@ -23,7 +23,7 @@ from jaxtyping import Float, Shaped
 from neuromanifold.algebra.modular.tracing import output_of, whole_jaxpr
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.display import Displayed
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArgumentError, DiagramError
 from neuromanifold.formula.bounds import Bound
 from neuromanifold.networks.diagram import Diagram, diagram_of
 from neuromanifold.networks.family import Family, GeneratorBlock, Slot, Tensors
@@ -69,6 +69,11 @@ class Network(Displayed):
 
     def __post_init__(self) -> None:
         check_diagram(self.tensors, self.name)
+        if self.bound is not None and not isinstance(self.bound, Bound):
+            raise DiagramError(f"the bound of {self.name} must be a Bound; got {self.bound!r}")
+        for family in self.families:
+            if not isinstance(family, Family):
+                raise DiagramError(f"a family of {self.name} must be a Family; got {family!r}")
 
     @property
     def bare(self) -> "Network":

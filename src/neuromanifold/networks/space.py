@@ -9,6 +9,7 @@ space and g^{-T} on those in its dual, a contraction over the space stays what i
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -87,8 +88,13 @@ class Space:
     statement: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+        if isinstance(self.size, bool) or not isinstance(self.size, Integral) or self.size < 1:
             raise DiagramError(f"the space {self.name} needs a size of at least 1; got {self.size}")
+        if self.group is not None and not isinstance(self.group, Group):
+            raise DiagramError(
+                f"the group of the space {self.name} must be a group such as GL({self.size}); got "
+                f"{self.group!r}"
+            )
         if self.group is not None and self.group.size != self.size:
             raise DiagramError(
                 f"the space {self.name} has size {self.size}, and {self.group.name} acts on "

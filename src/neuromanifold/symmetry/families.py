@@ -82,5 +82,7 @@ def network(
             f"a network is made of a function f(weights, X), got {type(f).__name__}; for an "
             "architecture give an Architecture"
         )
+    if callable(symmetries):
+        raise ArgumentError("symmetries are a list of functions (s, weights) ↦ weights; got one")
     made = function_network(f, weights, inputs, **declared)
     return replace(made, families=(*made.families, *given(symmetries, made)))

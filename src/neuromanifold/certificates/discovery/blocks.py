@@ -15,7 +15,7 @@ is named so, and those of a part of these by their number: a name that says a gr
 What multiplies whole tensors and belongs to no block is named by the tensors.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -24,8 +24,8 @@ from scipy.sparse.csgraph import connected_components
 
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.prime_field import PrimeField
-from neuromanifold.algebra.rank import null_space, rank
-from neuromanifold.certificates.discovery.vector_fields import Field
+from neuromanifold.algebra.rank import rank
+from neuromanifold.certificates.discovery.vector_fields import Field, Part
 
 Solutions = Float[np.ndarray, "_ unknowns"]
 
@@ -55,22 +55,19 @@ def blocks_of(
     if not len(solutions):
         return ()
     traceless, factors = _split(fields, solutions, field)
-    form = EchelonForm(solutions.shape[1], field)
-    form.add(traceless)
-    scalars = _scalars(traceless, factors, field)
-    counted = EchelonForm(factors.shape[1], field)
+    form = EchelonForm(traceless.shape[1] + factors.shape[1], field)
+    form.add(np.concatenate([traceless, factors], axis=1))
+    width, is_scalar = traceless.shape[1], form.pivots >= traceless.shape[1]
+    basis, scalars = form.basis[~is_scalar], form.basis[is_scalar, width:]
+    allowed, counted = EchelonForm(factors.shape[1], field), EchelonForm(factors.shape[1], field)
+    allowed.add(scalars)
     blocks = []
-    for members in _components(fields, form.basis):
-        rows = _supported(form.basis, fields, members)
-        block = _named(fields, members, rows, field)
-        own = _own_factors(fields, members, rows, field)
-        traced = own is not None and not block.name.startswith("O_")
-        allowed = traced and rank(np.vstack([scalars, own]), field) == len(scalars)
-        if allowed and counted.add(own[None]):
-            block = replace(block, dimension=block.dimension + 1)
-        elif traced:
-            block = replace(block, name=_traceless(block.name))
-        blocks.append(block)
+    for members in _components(fields, basis[:, :width]):
+        rows = _supported(basis, fields, members)
+        part = _Part(fields, members, rows[:, :width], rows[:, width:], field)
+        blocks.append(
+            part.coupled(allowed) if np.any(part.factors) else part.alone(allowed, counted)
+        )
     return (*blocks, *_rest(fields, scalars, counted))
 
 
@@ -78,7 +75,7 @@ def _split(
     fields: tuple[Field, ...], solutions: Solutions, field: PrimeField
 ) -> tuple[Solutions, Float[np.ndarray, "solutions parts"]]:
     """The solutions with their matrices made traceless, and the factor of each part."""
-    parts = list(dict.fromkeys(f.part for f in fields))
+    parts = _parts(fields)
     traceless = solutions.copy()
     factors = np.zeros((len(solutions), len(parts)))
     for f in fields:
@@ -93,18 +90,6 @@ def _split(
         changed = matrices - mean[:, None, None] * np.eye(n)
         traceless[:, f.unknowns] = field.reduce(changed.reshape(len(solutions), -1))
     return traceless, factors
-
-
-def _scalars(
-    traceless: Solutions, factors: Float[np.ndarray, "solutions parts"], field: PrimeField
-) -> Float[np.ndarray, "scalars parts"]:
-    """The factors of the solutions whose traceless part is zero: tensors multiplied by numbers."""
-    combinations = null_space(np.ascontiguousarray(traceless.T), field).T
-    if not len(combinations):
-        return np.zeros((0, factors.shape[1]))
-    form = EchelonForm(factors.shape[1], field)
-    form.add(field.matmul(np.ascontiguousarray(combinations), factors))
-    return form.basis
 
 
 def _components(fields: tuple[Field, ...], basis: Solutions) -> list[tuple[int, ...]]:
@@ -123,40 +108,109 @@ def _supported(basis: Solutions, fields: tuple[Field, ...], members: tuple[int, 
     return basis[np.any(basis[:, inside], axis=1)]
 
 
-def _named(
-    fields: tuple[Field, ...], members: tuple[int, ...], rows: Solutions, field: PrimeField
-) -> Block:
-    """The block of these vectors, without its factor."""
-    moves = tuple(_move(fields[k]) for k in members)
-    axes = [fields[k] for k in members if fields[k].kind == "axis"]
-    if not axes:
-        return Block(_without_axes([fields[k] for k in members]), len(rows), moves)
-    first = max(axes, key=lambda f: f.size)
-    n = first.part.shape[first.axis]
-    matrices = rows[:, first.unknowns].reshape(-1, n, n)
-    affine = any(fields[k].kind != "axis" for k in members)
-    return Block(_group(matrices, n, len(rows), affine, field), len(rows), moves)
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The vectors of an algebra that lie in some fields.
+
+    Attributes:
+        fields: all fields.
+        members: the numbers of those.
+        rows: the vectors, with traceless matrices.
+        factors: by what each multiplies the tensors besides, modulo the factors that are symmetries
+            by themselves.
+        field: the prime field.
+    """
+
+    fields: tuple[Field, ...]
+    members: tuple[int, ...]
+    rows: Solutions
+    factors: Float[np.ndarray, "_ parts"]
+    field: PrimeField
+
+    @property
+    def own(self) -> list[Field]:
+        """The fields."""
+        return [self.fields[k] for k in self.members]
+
+    @property
+    def axes(self) -> list[Field]:
+        """Those on axes, the one with the most unknowns first."""
+        return sorted((f for f in self.own if f.kind == "axis"), key=lambda f: -f.size)
+
+    def alone(self, allowed: EchelonForm, counted: EchelonForm) -> Block:
+        """The block of vectors that multiply no tensor, with its identity if that is allowed."""
+        count, moves = len(self.rows), tuple(map(_move, self.own))
+        if not self.axes:
+            return Block(_without_axes(self.own, count), count, moves)
+        matrices = _matrices(self.axes[0], self.rows)
+        skew = not np.any(self.field.reduce(matrices + matrices.mT))
+        name, own = self._group(matrices, skew, 1), self._identity()
+        if own is None or name.startswith("O_"):
+            return Block(name, count, moves)
+        if not np.any(allowed.reduce(own[None])) and counted.add(own[None]):
+            return Block(name, count + 1, moves)
+        return Block(_traceless(name), count, moves)
+
+    def coupled(self, allowed: EchelonForm) -> Block:
+        """The block of vectors that multiply tensors besides: their matrices have traces.
+
+        A group that acts about a point other than zero is of that kind: (1 + g) and W of W (1 + g),
+        where the identity of the group also moves g by a constant.
+        """
+        count, scaled = len(self.rows), np.any(self.factors, axis=0)
+        parts = [p.name for p, held in zip(_parts(self.fields), scaled, strict=True) if held]
+        moves = [_move(f) for f in self.own]
+        besides = [p for p in parts if all(f.part.name != p for f in self.own if f.kind == "axis")]
+        moves = (*besides, *moves)
+        own = self._identity()
+        if not self.axes or own is None:
+            what = "scaling about a point" if count == 1 else "scalings and translations"
+            name = f"{count} dimensions of matrices and factors" if self.axes else what
+            return Block(name, count, moves)
+        n = self.axes[0].part.shape[self.axes[0].axis]
+        matrices, identity = _matrices(self.axes[0], self.rows), allowed.reduce(own[None])[0]
+        shares = _shares(self.factors, identity, self.field)
+        if shares is None:
+            return Block(f"{count} dimensions of matrices and factors", count, moves)
+        matrices = self.field.reduce(matrices + shares[:, None, None] * np.eye(n))
+        return Block(self._group(matrices, skew=False, missing=0), count, moves)
+
+    def _group(self, matrices: Float[np.ndarray, "count n n"], skew: bool, missing: int) -> str:
+        """The name of the group with these matrices, of which so many dimensions are left out."""
+        n, count = matrices.shape[1], len(matrices)
+        seen = rank(np.ascontiguousarray(matrices.reshape(count, -1)), self.field)
+        if skew and seen == n * (n - 1) // 2:
+            name = f"O_{n}"
+        else:
+            name = _by_coordinates(matrices, seen + missing) or f"{seen} dimensions of gl_{n}"
+        affine = any(f.kind != "axis" for f in self.own)
+        more = f" and {count - seen} {'translations' if affine else 'more dimensions'}"
+        return name + (more if count > seen else "")
+
+    def _identity(self) -> Float[np.ndarray, " parts"] | None:
+        """The factors that the identity matrix of the block's group would put on the tensors.
+
+        If a tensor's matrices are c times those of the first axis, or of their transposes,
+        throughout the block, the identity acts on it as the factor c: −1 on a dual, k on a power.
+        """
+        if not self.axes:
+            return None
+        parts = _parts(self.fields)
+        factors, first = np.zeros(len(parts)), _matrices(self.axes[0], self.rows)
+        for f in self.axes:
+            c = _ratio(_matrices(f, self.rows), first, self.field)
+            if c is None:
+                return None
+            place = parts.index(f.part)
+            factors[place] = self.field.reduce(np.array(factors[place] + c))
+        return factors
 
 
-def _group(
-    matrices: Float[np.ndarray, "count n n"], n: int, count: int, affine: bool, field: PrimeField
-) -> str:
-    """The name of the group whose traceless matrices on an axis are spanned by these."""
-    seen = rank(np.ascontiguousarray(matrices.reshape(len(matrices), -1)), field)
-    skew = not np.any(field.reduce(matrices + matrices.mT))
-    if skew and seen == n * (n - 1) // 2:
-        name = f"O_{n}"
-    else:
-        name = _by_coordinates(matrices, seen) or f"{seen} dimensions of gl_{n}"
-    more = f" and {count - seen} {'translations' if affine else 'more dimensions'}"
-    return name + (more if count > seen else "")
-
-
-def _by_coordinates(matrices: Float[np.ndarray, "count n n"], seen: int) -> str | None:
+def _by_coordinates(matrices: Float[np.ndarray, "count n n"], wanted: int) -> str | None:
     """The name of a product of groups on coordinates that are not coupled; None if not known.
 
-    The matrices lie in the product's algebra and are traceless: they are all that are so if they
-    span one dimension less than it has.
+    The matrices lie in the product's algebra, and are all of it if it has the dimension wanted:
+    that of their span, and one more where they are all that is traceless.
     """
     planes, single, dimension = 0, 0, 0
     names: list[str] = []
@@ -171,7 +225,7 @@ def _by_coordinates(matrices: Float[np.ndarray, "count n n"], seen: int) -> str 
         else:
             names.append(f"GL_{len(group)}")
             dimension += len(group) ** 2
-    if dimension != seen + 1:
+    if dimension != wanted:
         return None
     if planes:
         names.insert(0, f"rotations and scalings of {planes} plane{'s' if planes > 1 else ''}")
@@ -199,14 +253,16 @@ def _is_rotary(matrices: Float[np.ndarray, "count 2 2"]) -> bool:
     return equal and np.array_equal(matrices[:, 0, 1], -matrices[:, 1, 0])
 
 
-def _without_axes(fields: list[Field]) -> str:
+def _without_axes(fields: list[Field], count: int) -> str:
     if any(f.kind in ("measured", "along") for f in fields):
         return "shears that fix what a norm puts out"
     if any(f.kind == "gain" for f in fields):
         return "directions that a norm leaves out"
-    if all(f.kind == "constant" for f in fields):
-        return "dead" if len(fields) == 1 else "shift"
-    return "translations"
+    if any(f.kind != "constant" for f in fields):
+        return "translations"
+    if len(fields) > 1:
+        return "shift"
+    return "dead" if count == fields[0].size else "translations"
 
 
 def _move(f: Field) -> str:
@@ -224,27 +280,24 @@ def _move(f: Field) -> str:
     )
 
 
-def _own_factors(
-    fields: tuple[Field, ...], members: tuple[int, ...], rows: Solutions, field: PrimeField
-) -> Float[np.ndarray, " parts"] | None:
-    """The factors that the identity matrix of the block's group would put on the tensors.
-
-    If a tensor's matrices are c times those of the first axis, or of their transposes, throughout
-    the block, the identity acts on it as the factor c: −1 on a dual, k on a power.
-    """
-    parts = list(dict.fromkeys(f.part for f in fields))
-    axes = [fields[k] for k in members if fields[k].kind == "axis"]
-    if not axes:
+def _shares(
+    factors: Float[np.ndarray, "count parts"],
+    identity: Float[np.ndarray, " parts"],
+    field: PrimeField,
+) -> Float[np.ndarray, " count"] | None:
+    """The numbers c with factors = c ⊗ identity; None if there are none."""
+    if not np.any(identity):
         return None
-    factors = np.zeros(len(parts))
-    first = _matrices(axes[0], rows)
-    for f in axes:
-        c = _ratio(_matrices(f, rows), first, field)
-        if c is None:
-            return None
-        place = parts.index(f.part)
-        factors[place] = field.reduce(np.array(factors[place] + c))
-    return factors
+    at = int(np.argmax(identity != 0))
+    inverse = np.full(len(factors), field.inverse(identity[at : at + 1])[0])
+    shares = field.multiply(np.ascontiguousarray(factors[:, at]), inverse)
+    same = field.multiply(shares[:, None], identity[None])
+    return shares if np.array_equal(same, factors) else None
+
+
+def _parts(fields: tuple[Field, ...]) -> list[Part]:
+    """What the fields move, in the order of the factors."""
+    return list(dict.fromkeys(f.part for f in fields))
 
 
 def _matrices(f: Field, rows: Solutions) -> Float[np.ndarray, "count n n"]:
@@ -271,7 +324,7 @@ def _rest(
     fields: tuple[Field, ...], scalars: Float[np.ndarray, "scalars parts"], counted: EchelonForm
 ) -> list[Block]:
     """Factors of whole tensors that belong to no block."""
-    parts = list(dict.fromkeys(f.part for f in fields))
+    parts = _parts(fields)
     return [
         Block("scaling", 1, tuple(part.name for part, x in zip(parts, row, strict=True) if x))
         for row in scalars
