@@ -32,7 +32,7 @@ from neuromanifold.algebra.balls.minors import proved_rank
 from neuromanifold.algebra.balls.rules import UndecidedError
 from neuromanifold.algebra.cells.flattening import flattened
 from neuromanifold.algebra.cells.piecewise import names
-from neuromanifold.algebra.cells.points import normal
+from neuromanifold.algebra.cells.points import is_finite, real_point
 from neuromanifold.algebra.cells.rules import OUTCOMES, PIECEWISE
 from neuromanifold.algebra.modular.coverage import SUPPORTED
 from neuromanifold.algebra.modular.location import where_from
@@ -52,8 +52,8 @@ class Features:
     Attributes:
         values: from the leaves of one input to the values that reach the weights.
         rest: from the leaves of the weights and these values to the leaves of the output.
-        weights: the shapes of the leaves of the weights.
-        inputs: the shapes of the leaves of one input.
+        weights: arrays with the shapes of the leaves of the weights.
+        inputs: arrays with the shapes of the leaves of one input.
         shapes: the shapes of the values.
         structure: of the output.
         where: a primitive before the cut that is not read, with its line.
@@ -61,8 +61,8 @@ class Features:
 
     values: Callable[..., list[Any]]
     rest: Callable[..., list[Any]]
-    weights: tuple[tuple[int, ...], ...]
-    inputs: tuple[tuple[int, ...], ...]
+    weights: list[np.ndarray]
+    inputs: list[np.ndarray]
     shapes: tuple[tuple[int, ...], ...]
     structure: Any
     where: str
@@ -72,37 +72,28 @@ class Features:
         """How many values there are."""
         return sum(map(prod, self.shapes))
 
-    def rank(self, bits: int = PRECISION) -> int:
+    def rank(self, weights: Sequence[Any] | None = None, bits: int = PRECISION) -> int:
         """The largest rank of the derivative that is proved at one of a few real points.
 
-        A point counts only if the whole function has a value there, at some weights: that of
-        √(atan x − 2) has none anywhere.
+        A point counts only if the whole function has a value there, at these weights or at some:
+        that of √(atan x − 2) has none anywhere.
         """
         found = 0
         for attempt in range(_POINTS):
-            weights = self._drawn(attempt, "weights", self.weights)
-            x = self._drawn(attempt, "inputs", self.inputs)
+            at, x = real_point(attempt, "features", (self.weights, self.inputs))
             with jax.enable_x64(True):
-                if not all(np.isfinite(y).all() for y in self._in_floats(weights, x)):
+                if not is_finite(self._in_floats(at if weights is None else weights, x)):
                     continue
                 try:
-                    slopes, at = in_balls(self._with_slopes, x, bits=bits, constant=meant)
+                    slopes, values = in_balls(self._with_slopes, x, bits=bits, constant=meant)
                 except UndecidedError:
                     continue
-            if all(value.is_finite() for value in (*slopes.flat, *at.flat)):
+            if all(value.is_finite() for value in (*slopes.flat, *values.flat)):
                 with precision(bits):
                     found = max(found, proved_rank(slopes).rank)
             if found == self.count:
                 break
         return found
-
-    def _drawn(self, attempt: int, what: str, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
-        """Normal numbers of several sizes, and in every other attempt their absolute values."""
-        scale, size = 2.0 ** -(attempt // 2), np.abs if attempt % 2 else np.asarray
-        return [
-            size(scale * normal(attempt, f"features {what} {k}", shape))
-            for k, shape in enumerate(shapes)
-        ]
 
     @cached_property
     def _in_floats(self) -> Callable[[Any, Any], list[Any]]:
@@ -156,8 +147,8 @@ def features(f: Callable[..., Any], weights: Any, inputs: Any) -> Features | Non
     return Features(
         part(jaxpr.invars[first:], cut),
         part([*jaxpr.invars[:first], *cut], jaxpr.outvars),
-        tuple(v.aval.shape for v in jaxpr.invars[:first]),
-        tuple(v.aval.shape for v in jaxpr.invars[first:]),
+        [np.empty(v.aval.shape) for v in jaxpr.invars[:first]],
+        [np.empty(v.aval.shape) for v in jaxpr.invars[first:]],
         tuple(v.aval.shape for v in cut),
         structure,
         where_from(unread[0]),

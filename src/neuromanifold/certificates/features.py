@@ -8,7 +8,6 @@ anything is computed with them, and again for each certificate and each verifica
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import jax
@@ -42,10 +41,15 @@ def freed(network: Network) -> Network:
     return other
 
 
-def feature_obligations(network: Network) -> tuple[Obligation, ...]:
-    """That the functions of the inputs which stand for them are independent; none if none do."""
+def feature_obligations(
+    network: Network, weights: tuple[np.ndarray, ...] | None = None
+) -> tuple[Obligation, ...]:
+    """That the functions of the inputs which stand for them are independent; none if none do.
+
+    They have to be where the function has a value, at the weights that were given if any were.
+    """
     found = _features(network)
-    return () if found is None else (_obligation(found),)
+    return () if found is None else (_obligation(found, weights),)
 
 
 @lru_cache(maxsize=128)
@@ -53,8 +57,8 @@ def _features(network: Network) -> Features | None:
     return None if network.architecture else features(network.apply, *network.shapes)
 
 
-def _obligation(found: Features) -> Obligation:
-    entries = sum(map(prod, found.inputs))
+def _obligation(found: Features, weights: tuple[np.ndarray, ...] | None = None) -> Obligation:
+    entries = sum(x.size for x in found.inputs)
     if found.count > entries:
         raise _refused(
             found, f"an input has {entries} real numbers, and {found.count} reach the weights"
@@ -62,7 +66,7 @@ def _obligation(found: Features) -> Obligation:
     if found.count > MOST_VALUES:
         raise _refused(found, f"there are {found.count}, and at most {MOST_VALUES} are tried")
     try:
-        return Obligation(NAME, found.count, found.rank())
+        return Obligation(NAME, found.count, found.rank(weights))
     except NotCoveredError as error:
         raise _refused(found, str(error)) from None
 

@@ -117,11 +117,12 @@ class Point:
 
     def obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:
         """What has to be shown for a network, with the ranks that do."""
-        shown = *feature_obligations(network), *self._formal_obligations(network, batch)
-        if pieces(network) is not None:
-            return shown
-        given = None if self.given is None else self.given.values.tobytes()
-        return *shown, *value_obligations(network, given)
+        at = given = None
+        if self.given is not None:
+            given = self.given.values.tobytes()
+            at = weight_leaves(network, self.given.values)
+        shown = *feature_obligations(network, at), *self._formal_obligations(network, batch)
+        return shown if pieces(network) else (*shown, *value_obligations(network, given))
 
     def _formal_obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:
         """What has to be shown for its formal elements."""

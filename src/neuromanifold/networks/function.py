@@ -90,6 +90,7 @@ def function_network(
     if not shapes:
         raise ArgumentError(f"{name} has no weights; give a pytree with at least one real array")
     tensors = _tensors(name, shapes, spaces, absorbs or {})
+    inputs = jax.tree.map(_as_jax_takes_it, inputs)
 
     def apply(named: Mapping[str, Any], X: Any) -> Any:
         return f(structure.rebuilt(named), X)
@@ -127,6 +128,15 @@ def _tensors(
             )
         tensors.append(tensor)
     return tuple(tensors)
+
+
+def _as_jax_takes_it(leaf: Any) -> Any:
+    """An input of whole numbers in the type in which JAX computes with it, and overflows."""
+    whole = isinstance(leaf, int | np.integer | np.ndarray) and not isinstance(leaf, bool)
+    if not whole or not np.issubdtype(np.asarray(leaf).dtype, np.integer):
+        return leaf
+    array = np.asarray(leaf)
+    return array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
 
 
 def _is_none(leaf: Any) -> bool:

@@ -1,8 +1,10 @@
 """`in_balls`: a JAX function at real numbers that are known up to an error."""
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from math import ulp
 from typing import Any
 
@@ -15,12 +17,14 @@ from jax.extend.core import Literal, jaxpr_as_fun
 from neuromanifold.algebra.balls.arrays import PRECISION, balls, is_balls, precision
 from neuromanifold.algebra.balls.rules import RULES
 from neuromanifold.algebra.cells.flattening import flattened
+from neuromanifold.algebra.modular.elementary import OpeningRule
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.literals import rational_array
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
+_ROOT_OF_PI = math.sqrt(math.pi)
 _MOVES = {
     "dynamic_slice": (0,),
     "dynamic_update_slice": (0, 1),
@@ -75,7 +79,7 @@ def rows_in_balls(
         bits: the precision.
     """
     one = jax.tree.map(operator.itemgetter(0), inputs)
-    jaxpr, structure = flattened(f, weights, one)
+    jaxpr, structure = flattened(f, weights, one, rules=_WITH_EDGES)
     function = jaxpr_as_fun(jaxpr)
 
     def row(w: Any, X: Any, u: Any) -> tuple[Any, Any]:
@@ -85,13 +89,58 @@ def rows_in_balls(
         value, pull = jax.vjp(of_weights, w)
         return pull(u)[0], value
 
-    rows, values = in_balls(jax.vmap(row, (None, 0, 0)), weights, inputs, cotangents, bits=bits)
+    rows, values = in_balls(
+        jax.vmap(row, (None, 0, 0)),
+        weights,
+        inputs,
+        cotangents,
+        bits=bits,
+        constant=partial(_of_derivative, _floats(jaxpr)),
+    )
     if not all(entry.is_finite() for leaf in jax.tree.leaves(values) for entry in leaf.flat):
         raise ArgumentError(
             "entries of the output are infinite or undefined at these weights, whatever their "
             "derivatives say; return the others alone"
         )
     return rows
+
+
+def _larger(_: Any, equation: Any, operands: Sequence[Any]) -> list[Any]:
+    """Maxima and minima as selections, whose slope at a tie contains that of both sides."""
+    x, y = jnp.broadcast_arrays(*operands)
+    return [jnp.where(x > y if equation.primitive.name == "max" else x < y, x, y)]
+
+
+_WITH_EDGES: dict[str, OpeningRule] = {"max": _larger, "min": _larger}
+
+
+def _floats(jaxpr: Any) -> frozenset[float]:
+    """The floats of a program, each of which stands for itself."""
+    literals = [a.val for e in jaxpr.jaxpr.eqns for a in e.invars if isinstance(a, Literal)]
+    arrays = [np.asarray(x) for x in (*jaxpr.consts, *literals)]
+    return frozenset(x for a in arrays if a.dtype.kind == "f" for x in a.reshape(-1).tolist())
+
+
+def _of_derivative(known: frozenset[float], array: np.ndarray) -> np.ndarray:
+    """Balls for the floats of a derivative: what its rules bring is known to a few last places.
+
+    Those are log b for powers of b, products of constants, and 2/√π and √π/2 for error functions,
+    which are put right here.
+    """
+    root = arb.pi().sqrt()
+    exact = ((2.0 / _ROOT_OF_PI, 2 / root), (_ROOT_OF_PI / 2.0, root / 2))
+
+    def ball(x: float) -> Any:
+        if x in known or not np.isfinite(x) or (x * 1024.0).is_integer():
+            return arb(x)
+        for near, y in exact:
+            if abs(abs(x) - near) <= ulp(x):
+                return y if x > 0 else -y
+        return arb(x, 4 * ulp(x))
+
+    result = np.empty(array.shape, dtype=object)
+    result.reshape(-1)[:] = [ball(x) for x in array.reshape(-1).tolist()]
+    return result
 
 
 def meant(array: np.ndarray) -> np.ndarray:

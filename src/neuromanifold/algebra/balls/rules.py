@@ -59,10 +59,6 @@ def _equal(x: Any, y: Any) -> bool:
     return not (_less(x, y) or _less(y, x))
 
 
-def _more(x: Any, y: Any) -> bool:
-    return _less(y, x)
-
-
 def _finite(x: Any) -> bool:
     return bool(x.is_finite())
 
@@ -70,6 +66,21 @@ def _finite(x: Any) -> bool:
 def _comparison(function: Callable[..., bool], negated: bool = False) -> BallRule:
     def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
         return [entrywise(function, *operands, dtype=bool) ^ negated]
+
+    return rule
+
+
+def _order(less: bool, negated: bool = False) -> BallRule:
+    """Which number is the larger one; None for a tie, which is decided either way around it."""
+
+    def ordered(x: Any, y: Any) -> bool | None:
+        if x is not y and x.is_exact() and y.is_exact() and x == y:
+            return None
+        return (_less(x, y) if less else _less(y, x)) != negated
+
+    def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+        found = entrywise(ordered, *operands)
+        return [found if (found == None).any() else found.astype(bool)]  # noqa: E711
 
     return rule
 
@@ -125,12 +136,21 @@ def _integer_pow(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
 
 
 def _select(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+    """One of the cases; what contains both after a tie, of a slope all that it is around it."""
     which, *cases = operands
     if any(map(is_balls, cases)):
         cases = [case if is_balls(case) else balls(case) for case in cases]
+    if is_balls(which):
+        return [entrywise(_either, which, *cases)]
     if len(cases) == 2:
         return [np.where(which.astype(bool), cases[1], cases[0])]
     return [np.choose(which, cases)]
+
+
+def _either(which: bool | None, x: Any, y: Any) -> Any:
+    if which is None:
+        return x if x.is_exact() and y.is_exact() and x == y else x.union(y)
+    return y if which else x
 
 
 def _convert(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
@@ -168,6 +188,9 @@ def _logistic(x: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
+    """The sign; all that it is around 0, for the slope of |x| there."""
+    if x.is_zero():
+        return arb(0, 1)
     return arb(int(_less(arb(0), x)) - int(_less(x, arb(0))))
 
 
@@ -206,13 +229,13 @@ RULES: dict[str, BallRule] = {
     "eq": _comparison(_equal),
     "erf_inv": _unary(operator.methodcaller("erfinv")),
     "exp2": _unary(lambda x: arb(2) ** x),
-    "ge": _comparison(_less, negated=True),
-    "gt": _comparison(_more),
+    "ge": _order(less=True, negated=True),
+    "gt": _order(less=False),
     "integer_pow": _integer_pow,
     "is_finite": _comparison(_finite),
-    "le": _comparison(_more, negated=True),
+    "le": _order(less=False, negated=True),
     "logistic": _unary(_logistic),
-    "lt": _comparison(_less),
+    "lt": _order(less=True),
     "max": _binary(_larger),
     "min": _binary(_smaller),
     "mul": _binary(operator.mul),

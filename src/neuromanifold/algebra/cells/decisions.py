@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 _STEP = 2.399963229728653  # π (3 − √5), the golden angle
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
 class Decision(NamedTuple):
@@ -60,12 +62,18 @@ class AtAPoint:
         which = jnp.broadcast_to(branches.astype(jnp.int32), jnp.shape(cases[0]))
         return jax.lax.select_n(which, *cases)
 
-    def blurred(self, x: Any) -> Any:
-        """The result of a step of arithmetic."""
+    def blurred(self, x: Any, vanished: Any) -> Any:
+        """The result of a step of arithmetic, and where it is a number too small for a float.
+
+        Such a number is 0 here, and as it is not 0 it is the least float, of another sign for
+        every phase: then neither its sign nor its order among others like it decides anything.
+        """
         self._steps += 1
         # Cosines of an arithmetic progression with an irrational step are as good as random here.
         angles = _STEP * jnp.arange(x.size, dtype=jnp.float64) + self._phase * self._steps
-        return x * (1.0 + self._error * jnp.cos(angles).reshape(x.shape))
+        noise = jnp.cos(angles).reshape(x.shape)
+        least = jnp.where(self._error > 0, _LEAST * jnp.sign(noise), 0.0)
+        return jnp.where(vanished, least, x * (1.0 + self._error * noise))
 
 
 class AsBefore:
@@ -109,8 +117,9 @@ class AsBefore:
             total = total + weight * case
         return total
 
-    def blurred(self, x: Any) -> Any:
+    def blurred(self, x: Any, vanished: Any) -> Any:
         """The result of a step of arithmetic."""
+        del vanished
         return x
 
 

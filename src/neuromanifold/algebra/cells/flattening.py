@@ -1,6 +1,6 @@
 """A jaxpr without calls, loops and custom derivatives: one list of equations."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -19,16 +19,19 @@ from neuromanifold.algebra.modular.tracing import shapes_of, traced
 source_info_util.register_exclusion(__file__)
 
 
-def flattened(f: Callable[..., Any], *examples: Any) -> tuple[ClosedJaxpr, Any]:
+def flattened(
+    f: Callable[..., Any], *examples: Any, rules: Mapping[str, OpeningRule] | None = None
+) -> tuple[ClosedJaxpr, Any]:
     """The flat jaxpr of `f`, and the structure of its output.
 
-    Custom derivatives are opened on the way, and what depends on no argument is folded.
+    Custom derivatives are opened on the way, and what depends on no argument is folded; `rules` say
+    what some primitives become.
     """
     shapes = shapes_of(examples, whole=True)
     jaxpr, structure = traced(f, shapes)
 
     def flat(*leaves: Any) -> list[Any]:
-        values = Opening(rules=_RULES).read(
+        values = Opening(rules=_RULES | dict(rules or {})).read(
             jaxpr.jaxpr, jaxpr.consts, [Traced(leaf) for leaf in leaves]
         )
         return [jnp.asarray(value.array) for value in values]

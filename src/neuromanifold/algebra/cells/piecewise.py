@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import jax
@@ -24,6 +24,8 @@ source_info_util.register_exclusion(__file__)
 
 # Steps that make no rounding error.
 _EXACT = frozenset(ARRANGEMENTS) | UNTOUCHED | {"neg", "gather", "scatter", "dynamic_slice"}
+# Steps, entry by entry, that make no zero of operands which are none.
+_VANISHING = frozenset({"div", "erfc", "exp", "exp2", "integer_pow", "logistic", "mul", "square"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +119,10 @@ class Piecewise:
                 return "piecewise"
             return "discrete" if output != "f" else "meeting"
         real = all(v.aval.dtype.kind == "f" for v in equation.invars)
-        masks = any(k and np.isneginf(x).all() for k, x in zip(known, operands, strict=True))
+        infinite = np.isinf if name in OUTCOMES else np.isneginf
+        masks = any(k and infinite(x).all() for k, x in zip(known, operands, strict=True))
         if not real or masks or i in self.shifts:
-            # What is compared with minus infinity is known, and softmax's maximum may be any entry.
+            # What is compared with an infinity is known, and softmax's maximum may be any entry.
             return "piecewise" if name == "sort" and output == "f" else "plain"
         if name in PIECEWISE:
             return "piecewise"
@@ -145,7 +148,10 @@ def _apply(kind: str, decider: Decider, equation: Any, operands: Sequence[Any]) 
     results = _bound(equation, operands)
     if name in _EXACT:
         return results
-    return [decider.blurred(x) if x.dtype.kind == "f" else x for x in results]
+    vanished: Any = False
+    if name in _VANISHING:
+        vanished = reduce(jnp.logical_and, (x != 0 for x in operands), results[0] == 0)
+    return [decider.blurred(x, vanished) if x.dtype.kind == "f" else x for x in results]
 
 
 def _real(x: Any) -> Any:
@@ -169,12 +175,50 @@ def piecewise(f: Callable[..., Any], *examples: Any) -> Piecewise | None:
     shapes = shapes_of(examples, whole=True)
     is_whole = any(leaf.dtype.kind != "f" for leaf in jax.tree.leaves(shapes))
     deciding = frozenset(PIECEWISE) | frozenset(OUTCOMES)
-    if not is_whole and not names(traced(f, shapes)[0].jaxpr) & deciding:
+    found = names(traced(f, shapes)[0].jaxpr)
+    is_deciding = is_whole or found & deciding
+    if not is_deciding and "lu" not in found:
         return None
     jaxpr, structure = flattened(f, *shapes)
+    _refuse_factors(jaxpr.jaxpr)
+    if not is_deciding:
+        return None
     shifts = frozenset(softmax_maxima(jaxpr.jaxpr))
-    found = Piecewise(jaxpr, structure, tuple(shapes), shifts)
-    return found if is_whole or found.branch_shapes else None
+    pieces = Piecewise(jaxpr, structure, tuple(shapes), shifts)
+    return pieces if is_whole or pieces.branch_shapes else None
+
+
+def _refuse_factors(jaxpr: Any) -> None:
+    """Refuse factors L U that are looked at: which rows were exchanged for them is a branch.
+
+    A solution does not depend on it (`linear_systems`): of the factors only triangular systems may
+    be made, and the order of the rows may only say where entries are taken from.
+    """
+    factors: set[Any] = set()
+    order: set[Any] = set()
+    for equation in jaxpr.eqns:
+        name, operands = equation.primitive.name, equation.invars
+        read = {v for v in operands if not isinstance(v, Literal)}
+        if name == "lu":
+            factors.add(equation.outvars[0])
+            order.update(equation.outvars[1:])
+        if read & order and equation.outvars[0].aval.dtype.kind != "f":
+            order.update(equation.outvars)
+        elif read & factors and name in {"broadcast_in_dim", "transpose", "reshape", "squeeze"}:
+            factors.update(equation.outvars)
+        elif (read & order and name != "gather") or (
+            read & factors and (name != "triangular_solve" or operands[1] in factors)
+        ):
+            raise _of_factors(where_from(equation))
+    if factors.intersection(v for v in jaxpr.outvars if not isinstance(v, Literal)):
+        raise _of_factors("the output")
+
+
+def _of_factors(where: str) -> NotCoveredError:
+    return NotCoveredError(
+        f"{where} looks at the factors of a matrix, which depend on the order of its rows: use "
+        "jax.numpy.linalg.solve, inv, det or slogdet"
+    )
 
 
 def names(jaxpr: Any) -> frozenset[str]:

@@ -30,6 +30,7 @@ CHUNK = 32
 """Inputs that are evaluated at once."""
 SIZES = (1.0, 8.0, 64.0)
 """Standard deviations of the entries of inputs, in turn: a cell may lie far from the origin."""
+_TRIED = (1.0, 4.0, 0.25, 16.0, 0.0625, 1e-3)
 _STREAM = "neuromanifold normal stream 1"
 
 
@@ -43,6 +44,28 @@ def normal(seed: int, label: str, shape: tuple[int, ...]) -> Float[np.ndarray, "
     digest = hashlib.shake_256(f"{_STREAM}|{seed}|{label}".encode()).digest(8 * count)
     words = np.frombuffer(digest, dtype="<u8") >> np.uint64(11)
     return np.asarray(ndtri((words + 0.5) * 2.0**-53), dtype=np.float64).reshape(shape)
+
+
+def real_point(attempt: int, label: str, shapes: Any) -> Any:
+    """A real point to try: normal numbers, in every other attempt their absolute values.
+
+    Args:
+        attempt: its number; attempts have several sizes in turn.
+        label: what the point is for.
+        shapes: a pytree of arrays or shapes.
+    """
+    leaves, structure = jax.tree.flatten(shapes)
+    size, sign = _TRIED[attempt // 2 % len(_TRIED)], np.abs if attempt % 2 else np.asarray
+    drawn = [
+        sign(size * normal(attempt, f"{label} {k}", np.shape(leaf)))
+        for k, leaf in enumerate(leaves)
+    ]
+    return jax.tree.unflatten(structure, drawn)
+
+
+def is_finite(outputs: Any) -> bool:
+    """Whether a function has a value, once it is computed."""
+    return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(outputs))
 
 
 @dataclass(frozen=True)
@@ -124,7 +147,8 @@ class BranchReader:
         raise ArgumentError(
             f"at {ATTEMPTS} random inputs in a row the function compares values that differ by no "
             "more than rounding errors, or has no value: a comparison between two equal functions "
-            "decides nothing; leave it out"
+            "decides nothing, nor does one at weights on the edge of a cell, such as zeros before "
+            "a ReLU; leave it out, or take other weights"
         )
 
     def _inputs(self, seed: int, start: int, attempt: int) -> list[np.ndarray]:
@@ -150,7 +174,7 @@ class BranchReader:
         count = CHUNK
         holds = np.ones(count, dtype=bool)
         for phase in (1.0, 2.0):
-            again, others = self._read(weights, inputs, phase, ERROR)
+            again, others = self._read(_nudged(weights, phase), inputs, phase, ERROR)
             for gap, other in zip(gaps, others, strict=True):
                 gap, other = (np.asarray(x).reshape(count, -1) for x in (gap, other))
                 with np.errstate(invalid="ignore"):
@@ -160,6 +184,16 @@ class BranchReader:
                 same = np.asarray(x).reshape(count, -1) == np.asarray(y).reshape(count, -1)
                 holds &= same.all(axis=1)
         return [np.asarray(x) for x in branches], holds
+
+
+def _nudged(weights: Any, phase: float) -> Any:
+    """Weights with small numbers in place of zeros: a cell has to hold around the weights."""
+
+    def nudged(w: np.ndarray) -> np.ndarray:
+        noise = np.cos(phase + np.arange(np.size(w))).reshape(np.shape(w))
+        return np.where(np.equal(w, 0), ERROR * noise, w)
+
+    return jax.tree.map(nudged, weights)
 
 
 def _typed(x: Any, leaf: Any) -> Any:

@@ -13,6 +13,7 @@ from jax import lax, nn
 
 from neuromanifold.algebra.cells.decisions import Decider, Decision
 from neuromanifold.algebra.cells.windows import windows_of
+from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.errors import NotCoveredError
 
 CellRule = Callable[[Decider, Any, Sequence[Any]], list[Any]]
@@ -103,6 +104,21 @@ def _window(largest: bool) -> CellRule:
     return rule
 
 
+def _cumulative(largest: bool) -> CellRule:
+    """The largest of the entries so far: a maximum over each beginning of a line."""
+
+    def rule(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
+        axis, size = equation.params["axis"], operands[0].shape[equation.params["axis"]]
+        seen = np.tril(np.ones((size, size), bool))
+        seen = seen.T if equation.params["reverse"] else seen
+        sign = 1.0 if largest else -1.0
+        line = sign * jnp.moveaxis(operands[0], axis, -1)[..., None, :]
+        lines = jnp.where(seen, line, -jnp.inf)
+        return [jnp.moveaxis(sign * _picked(decider, lines, largest=True), -1, axis)]
+
+    return rule
+
+
 def _permuted(decider: Decider, keys: Any, order: Callable[[Any], Any], count: int) -> Any:
     """Rows of a permutation matrix along the last axis: the first `count` in an order of the keys.
 
@@ -123,7 +139,10 @@ def _sort(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]
     axis = params["dimension"]
     keys = operands[0]
     if params["num_keys"] != 1 or keys is None or keys.dtype.kind != "f":
-        raise NotCoveredError("a sort by several keys, or by whole numbers that depend on inputs")
+        raise NotCoveredError(
+            f"{where_from(equation)} sorts by several keys, or real numbers by whole ones that "
+            "depend on the arguments, which is not covered: sort by one real key"
+        )
     lines = jnp.moveaxis(keys, axis, -1)
     matrix = _permuted(decider, lines, lambda k: jnp.argsort(k, axis=-1), lines.shape[-1])
     outputs: list[Any] = []
@@ -154,6 +173,8 @@ PIECEWISE: dict[str, CellRule] = {
     "abs": _abs,
     "ceil": _rounding(jnp.ceil, 0.0),
     "clamp": _clamp,
+    "cummax": _cumulative(largest=True),
+    "cummin": _cumulative(largest=False),
     "floor": _rounding(jnp.floor, 0.0),
     "max": _max,
     "min": _min,
@@ -196,7 +217,7 @@ def cut(equation: Any, operands: Sequence[Any]) -> Decision:
 
 
 OUTCOMES: dict[str, Callable[[Any, Sequence[Any]], Decision]] = {
-    **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), compared),
+    **dict.fromkeys(("eq", "ge", "gt", "le", "le_to", "lt", "lt_to", "ne"), compared),
     "argmax": place,
     "argmin": place,
     "convert_element_type": cut,

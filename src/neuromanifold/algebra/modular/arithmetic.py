@@ -6,6 +6,7 @@ to 2^53; each rule says why its sums and products stay below that.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -48,19 +49,28 @@ def negative(_: Setting, x: Residues) -> Residues:
 
 def _add(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x, y = (recorder.unknown(value, equation) for value in values)
-    marks = {"masked": _either(x.masked, y.masked), "doubtful": _either(x.doubtful, y.doubtful)}
+    masked = _either(np.logical_or, x.masked, y.masked)
+    doubtful = _either(np.minimum, _shifted(x, values[1]), _shifted(y, values[0]))
+    marks = {"masked": masked, "doubtful": doubtful}
     return [recorder.emit_entrywise(_plus, [x, y], _shape(equation), degree=1, **marks)]
 
 
-def _either(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
+def _either(both: np.ufunc, x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
     if x is None or y is None:
         return y if x is None else x
-    return np.asarray(x | y)
+    return both(x, y)
+
+
+def _shifted(x: Unknown, other: Value, sign: float = 1.0) -> np.ndarray | None:
+    """The constants in x that may be masks, after a constant is added to them."""
+    if x.doubtful is None or not isinstance(other, Known):
+        return x.doubtful
+    return np.where(x.doubtful < 0, x.doubtful + sign * other.array, 0.0)
 
 
 def _sub(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     x, y = recorder.unknown(values[0], equation), recorder.finite(values[1], equation)
-    marks = {"masked": x.masked, "doubtful": x.doubtful}
+    marks = {"masked": x.masked, "doubtful": _shifted(x, values[1], -1.0)}
     return [recorder.emit_entrywise(_minus, [x, y], _shape(equation), degree=1, **marks)]
 
 
@@ -71,29 +81,32 @@ def _neg(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Val
 
 def _mul(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """A product; minus infinity may only be scaled by a positive constant."""
-    x, y = _scaled(recorder, equation, values)
+    first, second = values
+    if isinstance(second, Unknown) and second.hidden is not None:
+        first, second = second, first
+    x, y = (
+        _scaled(recorder, equation, first, second, np.multiply),
+        recorder.finite(second, equation),
+    )
     marks = {"masked": x.masked, "doubtful": x.doubtful}
     return [recorder.emit_entrywise(_times, [x, y], _shape(equation), degree=2, **marks)]
 
 
-def _scaled(recorder: Recorder, equation: Any, values: Sequence[Value]) -> tuple[Unknown, Unknown]:
-    """The two factors, the one with masked entries first."""
-    first, second = values
-    if isinstance(second, Unknown) and second.hidden is not None:
-        first, second = second, first
-    if isinstance(second, Known) and np.all(second.array > 0):
-        return recorder.unknown(first, equation), recorder.finite(second, equation)
-    return recorder.finite(first, equation), recorder.finite(second, equation)
+def _scaled(recorder: Recorder, equation: Any, x: Value, factor: Value, scale: np.ufunc) -> Unknown:
+    """What a positive constant scales, with its constants that may be masks as they are then."""
+    if not isinstance(factor, Known) or not np.all(factor.array > 0):
+        return recorder.finite(x, equation)
+    scaled = recorder.unknown(x, equation)
+    if scaled.doubtful is None:
+        return scaled
+    return replace(scaled, doubtful=scale(scaled.doubtful, factor.array))
 
 
 def _div(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """A quotient; a zero denominator raises `ZeroResidueError` when the program runs."""
     numerator, denominator = values
     y = recorder.denominator(denominator, equation)
-    if isinstance(denominator, Known) and np.all(denominator.array > 0):
-        x = recorder.unknown(numerator, equation)
-    else:
-        x = recorder.finite(numerator, equation)
+    x = _scaled(recorder, equation, numerator, denominator, np.divide)
     marks = {"masked": x.masked, "doubtful": x.doubtful}
     return [recorder.emit_entrywise(_times, [x, y], _shape(equation), degree=2, **marks)]
 

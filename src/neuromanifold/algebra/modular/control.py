@@ -4,6 +4,7 @@ Loops are unrolled while recording, so a loop counter is known at every turn and
 index; a branch must be decided by known values.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,6 +12,9 @@ import numpy as np
 
 from neuromanifold.algebra.modular.recorder import Known
 from neuromanifold.errors import NotCoveredError
+
+MOST_TURNS = 5000
+"""Turns of a loop up to which it is written out: so many take some seconds."""
 
 Value = Any
 """A known value, or whatever the reader makes of the others."""
@@ -70,6 +74,7 @@ def _scan(read: Read, recorder: Reader, equation: Any, values: Sequence[Value]) 
     carry = list(values[params["num_consts"] :][: params["num_carry"]])
     rows = values[params["num_consts"] + params["num_carry"] :]
     turns = range(params["length"])
+    _check_turns(recorder, equation, len(turns))
     collected: list[list[Value]] = []
     for i in reversed(turns) if params["reverse"] else turns:
         results = read(
@@ -109,11 +114,21 @@ def _while(read: Read, recorder: Reader, equation: Any, values: Sequence[Value])
     for_condition = values[: params["cond_nconsts"]]
     for_body = values[params["cond_nconsts"] :][: params["body_nconsts"]]
     carry = list(values[params["cond_nconsts"] + params["body_nconsts"] :])
-    while True:
+    for turn in itertools.count():
+        _check_turns(recorder, equation, turn)
         (goes_on,) = read(recorder, *condition, [*for_condition, *carry])
         if not _decided(recorder, goes_on, equation).item():
             return carry
         carry = read(recorder, *body, [*for_body, *carry])
+    raise AssertionError("a count has no end")
+
+
+def _check_turns(recorder: Reader, equation: Any, turns: int) -> None:
+    if turns > MOST_TURNS:
+        raise NotCoveredError(
+            f"{recorder.where(equation)} has more than {MOST_TURNS} turns, and each is written out "
+            "over a prime field; take fewer"
+        )
 
 
 def _cond(read: Read, recorder: Reader, equation: Any, values: Sequence[Value]) -> list[Value]:

@@ -60,6 +60,11 @@ def _reduce_max(_: "Opening", equation: Any, operands: Sequence[Any]) -> list[An
     return [equation.primitive.bind(lax.stop_gradient(operands[0]), **equation.params)]
 
 
+def _cumulative(opening: "Opening", equation: Any, operands: Sequence[Any]) -> list[Any]:
+    (e,) = opening.formal("exp", operands[0])
+    return opening.formal("log", lax.cumsum_p.bind(e, **equation.params))
+
+
 def _pow(opening: "Opening", equation: Any, operands: Sequence[Any]) -> list[Any]:
     """Powers with whole and half exponents, one for each entry; else exp(y log x)."""
     base, exponent = operands
@@ -119,6 +124,7 @@ OPENINGS: dict[str, OpeningRule] = {
     "convert_element_type": _convert,
     "cos": _turned(lambda cos, _: cos),
     "cosh": _hyperbolic(1.0),
+    "cumlogsumexp": _cumulative,
     "erf": _made(lambda f, x: f("erf", x)),
     "erfc": _made(lambda f, x: 1.0 - f("erf", x)),
     "exp": _made(lambda f, x: f("exp", x)),

@@ -31,12 +31,13 @@ def _undecidable(recorder: Recorder, equation: Any) -> NotCoveredError:
 
 
 def _compare(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """A comparison with minus infinity, which is known; every other one is refused."""
+    """A comparison with an infinity, which is known; every other one is refused."""
+    infinite = np.isneginf if equation.primitive.name == "min" else np.isinf
     stand_ins = []
     for value in values:
         if isinstance(value, Unknown):
             stand_ins.append(np.where(value.mask, -np.inf, 0.0))
-        elif np.isneginf(value.array).all():
+        elif infinite(value.array).all():
             stand_ins.append(value.array)
         else:
             raise _undecidable(recorder, equation)

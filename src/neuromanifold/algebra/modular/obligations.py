@@ -41,6 +41,7 @@ from neuromanifold.algebra.modular.columns import (
     visible,
 )
 from neuromanifold.algebra.modular.function import ModularFunction
+from neuromanifold.algebra.modular.literals import is_meant
 from neuromanifold.algebra.modular.relations import Dependent, Relations
 from neuromanifold.algebra.modular.squares import Squares, has_roots
 from neuromanifold.algebra.modular.tangents import Setting
@@ -146,15 +147,19 @@ def _on_weights(
     """What depends on weights alone: steps of their own, and the shifts of relations.
 
     Of constants e^k or log C there may be one, which is transcendental (Lindemann); nothing is
-    known about two that are not powers of each other. At given weights all of these are constants.
+    known about two that are not powers of each other, nor beside floats that may stand for such a
+    number, as in 2^x = e^(x log 2), log_2 or sin(x + π/2). At given weights all of these are
+    constants.
     """
     formals = formal_steps(function, samples=False)
     name = "functions of the weights"
     if not formals and not shifts:
         return []
+    floats = function.dyadic_constants
+    allowed = int(not any(is_meant(x, floats) for x in floats))
     if source.weights is not None:
         count = sum(len(visible(f)) for f in formals) + len(shifts)
-        return [Obligation(name, count, int(count == 1))]
+        return [Obligation(name, count, int(count == allowed))]
     every = (*formals, *formal_steps(function, samples=True)) if shifts else formals
     every = tuple(sorted(every, key=lambda f: f.number))
     count = sum(len(visible(f)) for f in formals) + len(shifts)
@@ -176,7 +181,7 @@ def _on_weights(
     moving = [slope for slope in slopes.values() if np.any(slope)]
     constants = len(slopes) - len(moving)
     rank = len(rank_profile(np.stack(moving, 1), source.field)[1]) if moving else 0
-    return [Obligation(name, len(slopes), rank + min(constants, 1))]
+    return [Obligation(name, len(slopes), rank + min(constants, allowed))]
 
 
 def _error_functions(function: ModularFunction, relations: Relations) -> list[Obligation]:

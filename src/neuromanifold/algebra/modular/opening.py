@@ -9,6 +9,7 @@ function becomes a rational function of formal ones (`elementary`, `formal`). Th
 ordinary JAX function of real numbers.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend import source_info_util
-from jax.extend.core import Literal
+from jax.extend.core import ClosedJaxpr, Literal
+from jax.interpreters import partial_eval
 
 from neuromanifold.algebra.modular.complex_parts import in_parts, is_complex
 from neuromanifold.algebra.modular.control import CONTROL
@@ -117,14 +119,16 @@ class Opening:
             outputs = CONTROL[name](Opening.read, self, equation, operands)
             self.calls.pop()
             return outputs
-        if name in _UNTOUCHED:
-            return operands
+        if name in _UNTOUCHED or not equation.outvars:  # what only prints has none
+            return operands[: len(equation.outvars)]
         known = [operand.array for operand in operands if isinstance(operand, Known)]
         if len(known) == len(operands):
             results = [Known(in_float64(result)) for result in folded(equation, known)]
             if name == "sqrt" and is_complex(equation.outvars[0]):
                 self._refuse_irrational(equation, results[0].array)
             return results
+        if name == "min" and any(np.isposinf(array).all() for array in known):
+            return [operand for operand in operands if not isinstance(operand, Known)]
         if name == "abs" and isinstance(operands[0], Traced) and operands[0].nonnegative:
             return operands
         if any(map(is_complex, (*equation.invars, *equation.outvars))):
@@ -251,9 +255,20 @@ def _special(equation: Any) -> Any:
         if [one.primitive.name for one in inner.eqns[:2]] == first:
             with jax.enable_x64(True):
                 own = _custom(jax.make_jaxpr(function)(*shapes).jaxpr)
-                if own is not None and str(own.params["call_jaxpr"]) == str(inner):
-                    return jax.make_jaxpr(meaning)(*shapes)
+                if own is not None and any(used := _used(own.params["call_jaxpr"], inner)):
+                    closed = jax.make_jaxpr(meaning)(*shapes)
+                    part, _ = partial_eval.dce_jaxpr(closed.jaxpr, used, instantiate=True)
+                    return ClosedJaxpr(part, closed.consts)
     return None
+
+
+def _used(whole: Any, part: Any) -> list[bool]:
+    """Which outputs of a jaxpr are those of another that is the same program; none if it is not."""
+    for used in itertools.product((True, False), repeat=len(whole.jaxpr.outvars)):
+        rest, _ = partial_eval.dce_jaxpr(whole.jaxpr, list(used), instantiate=True)
+        if str(rest) == str(part.jaxpr):
+            return list(used)
+    return []
 
 
 def _custom(jaxpr: Any) -> Any:
@@ -276,8 +291,14 @@ def _determinant(a: Any) -> Any:
     return a[..., 0, 0] * _determinant(a[..., 1:, 1:] - below)
 
 
+def _signed_log_determinant(a: Any) -> tuple[Any, Any]:
+    determinant = _determinant(a)
+    return jnp.sign(determinant), jnp.log(jnp.abs(determinant))
+
+
 _SPECIAL = (
     (jnp.logaddexp, ["max", "sub"], _logaddexp),
     (jnp.linalg.det, ["jit", "exp"], _determinant),
+    (jnp.linalg.slogdet, ["lu", "jit"], _signed_log_determinant),
 )
 """Functions of JAX, the first primitives of their programs, and what they compute."""

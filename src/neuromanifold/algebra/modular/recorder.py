@@ -23,8 +23,10 @@ from neuromanifold.errors import ArgumentError, NotCoveredError
 
 Shape = tuple[int, ...]
 
-# Programs that avoid infinities mask with a large negative number, beside others that are none.
+# Programs that avoid infinities mask with a large negative number, beside others that are none. It
+# stays one while what constants make of it is so low that float64 has 0 for its exponential.
 MASKING = -1e4
+_VANISHING = -1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +45,9 @@ class Unknown:
         shape: their shape.
         masked: which entries stand for minus infinity; None when there are none. What a run keeps
             in such an entry is an arbitrary residue.
-        doubtful: which entries are a large negative constant, up to what was added to it: a mask
-            if it reaches an exponential or a maximum, a plain number anywhere else.
+        doubtful: the large negative constant that an entry is, up to what varies and was added to
+            it; 0 for all others. It is a mask if it reaches an exponential or a maximum, a plain
+            number anywhere else.
     """
 
     slot: int
@@ -60,9 +63,10 @@ class Unknown:
     @property
     def hidden(self) -> np.ndarray | None:
         """Which entries an exponential or a maximum does not see."""
-        if self.masked is None or self.doubtful is None:
-            return self.doubtful if self.masked is None else self.masked
-        return self.masked | self.doubtful
+        doubtful = None if self.doubtful is None else self.doubtful < 0
+        if self.masked is None or doubtful is None:
+            return doubtful if self.masked is None else self.masked
+        return self.masked | doubtful
 
 
 Value = Known | Unknown
@@ -191,12 +195,14 @@ class Recorder:
                 each of two when it is 2; a step that is none has `None`, and a tangent of its own
                 if derivatives are to pass it.
             tangent: how derivatives pass a step that is no polynomial.
-            doubtful: the entries of its output that may be a mask.
+            doubtful: the constants in its output that may be masks.
             division: what a rational step divides by.
         """
         slot = self._slot(shape)
         places = tuple(value.slot for value in inputs)
         self._steps.append(Step(operation, places, slot, (), degree, tangent, division))
+        if doubtful is not None:
+            doubtful = np.where(doubtful <= _VANISHING, doubtful, 0.0)
         return Unknown(slot, shape, _marks(masked, shape), _marks(doubtful, shape))
 
     def emit_entrywise(
@@ -320,7 +326,7 @@ class Recorder:
     def doubt(self, array: np.ndarray, low: np.ndarray) -> np.ndarray:
         """Note the constants that may be masks, and where they are."""
         self._masking.update(np.unique(array[low]).tolist())
-        return low
+        return np.where(low, array, 0.0)
 
     def _constant(
         self,
@@ -363,7 +369,7 @@ def _marks(marks: np.ndarray | None, shape: Shape) -> np.ndarray | None:
 
 
 def _full(marks: np.ndarray | None, shape: Shape) -> np.ndarray:
-    return np.zeros(shape, dtype=bool) if marks is None else marks
+    return np.zeros(shape) if marks is None else marks
 
 
 def _inverse(setting: Setting, x: Residues) -> Residues:

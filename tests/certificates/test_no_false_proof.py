@@ -1,0 +1,167 @@
+"""Functions with dependencies that are easily missed: what is proved is never more than is true."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import neuromanifold as nm
+from neuromanifold.errors import NeuromanifoldError
+
+MASK = np.array([True, False])
+ONE = np.zeros(())
+BASE = 1.2345678
+LOW = -20000.0
+
+
+def vanishes(g):
+    """One weight on a function that is zero, written so that this does not show, and one on x."""
+    return lambda w, x: w[0] * g(x) + w[1] * jnp.sum(x)
+
+
+def chosen(truth):
+    """The second weight is seen only where something that is always true is false."""
+    return lambda w, x: jnp.where(truth(x), w[0] * x, w[0] * x + w[1])
+
+
+def masked(f):
+    return vanishes(lambda x: f(jnp.where(MASK, x, LOW))[1] - f(LOW + 0 * x))
+
+
+def small(x):
+    return jax.nn.softmax(jnp.stack([0 * x, -1e4 - x * x, -1e4 - 1 - x * x]))
+
+
+def largest_multiplier(x):
+    """The multiplier of an elimination with pivots is that of the larger entry."""
+    sizes = jnp.abs(x[::2])
+    multiplier = lax.linalg.lu(x.reshape(2, 2))[0][1, 0]
+    return jnp.abs(multiplier) - jnp.min(sizes) / jnp.max(sizes)
+
+
+def determinants(x):
+    sign, size = jnp.linalg.slogdet(x.reshape(2, 2))
+    return sign * jnp.exp(size) - (x[0] * x[3] - x[1] * x[2])
+
+
+# Each is one function of the inputs, up to scale: of two weights only one is seen.
+ONE_DIMENSION = {
+    "a power of two": (vanishes(lambda x: jnp.exp2(x + 1) - 2 * jnp.exp2(x)), ONE),
+    "a power": (vanishes(lambda x: jnp.power(2.0, x + 1) - 2 * jnp.power(2.0, x)), ONE),
+    "a base that is a float": (vanishes(lambda x: BASE ** (x + 1) - BASE * BASE**x), ONE),
+    "base 6": (vanishes(lambda x: 6.0**x - 2.0**x * 3.0**x), ONE),
+    "log2": (vanishes(lambda x: jnp.log2(2 * x) - jnp.log2(x) - 1), ONE),
+    "log10": (vanishes(lambda x: jnp.log10(10 * x) - jnp.log10(x) - 1), ONE),
+    "e": (vanishes(lambda x: jnp.exp(x + 1) - np.e * jnp.exp(x)), ONE),
+    "log 3": (vanishes(lambda x: jnp.exp(x + np.log(3.0)) - 3 * jnp.exp(x)), ONE),
+    "a quarter turn": (vanishes(lambda x: jnp.sin(x + np.pi / 2) - jnp.cos(x)), ONE),
+    "a whole turn": (
+        vanishes(lambda x: jnp.sin(2 * np.pi * (x + 1)) - jnp.sin(2 * np.pi * x)),
+        ONE,
+    ),
+    "too small for a float": (chosen(lambda x: jnp.exp(-1e4 * (1 + x * x)) > 0), ONE),
+    "order of small ones": (chosen(lambda x: jnp.exp(-1e4 - x * x) > jnp.exp(-1e5 - x * x)), ONE),
+    "small products": (chosen(lambda x: jnp.exp(-500 - x * x) * jnp.exp(-500 - x * x) > 0), ONE),
+    "small quotients": (chosen(lambda x: jnp.exp(-500 - x * x) / jnp.exp(500 + x * x) > 0), ONE),
+    "small shares": (chosen(lambda x: small(x)[1] > small(x)[2]), ONE),
+    "a low number, raised": (masked(lambda x: jnp.exp(x - LOW)), ONE),
+    "a low number, scaled": (masked(lambda x: jnp.exp(x / 20000.0)), ONE),
+    "a low number, scaled down": (masked(lambda x: jnp.exp(x * 1e-9)), ONE),
+    "a low number in tanh": (masked(lambda x: jnp.tanh(x / 20000.0)), ONE),
+    "pivots": (vanishes(largest_multiplier), np.zeros(4)),
+    "signs of determinants": (vanishes(determinants), np.zeros(4)),
+    "cummax": (vanishes(lambda x: lax.cummax(x)[2] - jnp.max(x)), np.zeros(3)),
+    "cummin": (vanishes(lambda x: lax.cummin(x, reverse=True)[0] - jnp.min(x)), np.zeros(3)),
+    "cumlogsumexp": (
+        vanishes(lambda x: lax.cumlogsumexp(x)[2] - jax.nn.logsumexp(x)),
+        np.zeros(3),
+    ),
+    "hypot": (vanishes(lambda x: jnp.hypot(*x) - jnp.sqrt(jnp.sum(x * x))), np.zeros(2)),
+    "whole numbers of 32 bits": (
+        lambda w, t: w[0] + w[1] * (t * 65536 * 65536 % 7).astype(jnp.float32),
+        np.int64(5),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE_DIMENSION)
+def test_a_hidden_dependency_is_no_dimension(name):
+    f, x = ONE_DIMENSION[name]
+    try:
+        certificate = nm.certify(nm.network(f, np.zeros(2), x))
+    except NeuromanifoldError:
+        return
+    assert certificate.lower <= 1, certificate
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda w, x: w[0] * jnp.exp2(w[1] * x), ONE),
+        (lambda w, x: w[0] * jnp.log2(w[1] + x), ONE),
+        (lambda w, x: w[0] * jnp.sin(2 * np.pi * w[1] * x), ONE),
+        (lambda w, x: w[0] * jnp.exp(x + 1) + w[1] * x * jnp.exp(x), ONE),
+        (lambda w, x: w[0] * (jax.nn.softplus(x * w[1]) - np.log(2.0)), ONE),
+        (lambda w, x: w[0] * x * 5e-324 + w[1], ONE),
+        (lambda w, x: jnp.hypot(w[0] * x, w[1]), ONE),
+        (lambda w, x: w @ lax.cummax(x), np.zeros(2)),
+        (lambda w, x: w @ lax.cumlogsumexp(x), np.zeros(2)),
+        (lambda w, x: jnp.interp(x, np.array([-1.0, 1.0]), w), ONE),
+        (lambda w, x: jnp.clip(w[0] * x + w[1], 0.0, jnp.inf), ONE),
+        (lambda w, x: (jax.debug.print("{}", x), w[0] * x + w[1])[1], ONE),
+    ],
+)
+def test_what_is_independent_is_proved(f, x):
+    assert nm.certify(nm.network(f, np.zeros(2), x)).verdict == "exact"
+
+
+def features(w, x):
+    """Where it has a value at w = (1, 0), the function of x is constant."""
+    return w[0] * jnp.sqrt(w[1] - jnp.where(x > 0, 0.1 + 0.01 * jnp.arctan(x), -1.0))
+
+
+def test_functions_of_inputs_are_shown_where_the_given_weights_have_a_value():
+    net = nm.network(features, np.zeros(2), ONE)
+    assert nm.certify(net).verdict == "exact"
+    assert nm.certify(net, weights=np.array([1.0, 0.0])).lower <= 1
+
+
+@pytest.mark.parametrize("reading", ["residues", "balls"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w, x: jax.nn.relu(w[0] * x) + jax.nn.relu(w[1] * x),
+        lambda w, x: jnp.abs(w[0] * x) + jnp.maximum(w[1] * x, -w[1] * x),
+        lambda w, x: jnp.where(w[0] * x >= 0, w[0] * x, w[1] * x),
+    ],
+)
+def test_weights_on_the_edge_of_a_cell_prove_nothing(f, reading):
+    net = nm.network(f, np.zeros(2), ONE)
+    if reading == "balls":
+        assert nm.certify(net, weights=np.zeros(2), reading="balls").lower == 0
+        return
+    with pytest.raises(NeuromanifoldError, match="take other weights"):
+        nm.certify(net, weights=np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w, x: (6.0 ** w[0] - 2.0 ** w[0] * 3.0 ** w[0]) * x,
+        lambda w, x: lax.erf_inv(lax.erf(w[0] * x / 9)) - w[0] * x / 9,
+        lambda w, x: jnp.exp2(w[0] * x) - jnp.power(2.0, w[0] * x),
+    ],
+)
+def test_constants_of_derivatives_prove_nothing_in_balls(f):
+    """The rules of JAX bring floats of their own, which are no derivatives to their last place."""
+    net = nm.network(f, np.zeros(1), ONE)
+    assert nm.certify(net, weights=np.array([0.7]), reading="balls").lower == 0
+
+
+def test_loops_that_are_too_long_are_refused_at_once():
+    def f(w, x):
+        return lax.scan(lambda c, _: (c + w[0] * x, None), w[1], None, length=20_000)[0]
+
+    with pytest.raises(NeuromanifoldError, match="more than 5000 turns"):
+        nm.certify(nm.network(f, np.zeros(2), ONE))
