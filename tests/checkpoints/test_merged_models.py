@@ -133,7 +133,7 @@ def test_too_much_of_an_update_near_the_rounding_never_passes(made, tmp_path, si
     pairs = {module: (np.float32(size) * pairs[module][0], pairs[module][1])}
     adapter = write_adapter(tmp_path / "one", pairs, lora_alpha=ALPHA)
     merged = other(merge(name, tensors, pairs, times * ALPHA / RANK))
-    assert nm.checkpoint(base).same(merged, adapter=adapter).verdict == "undecided"
+    assert nm.checkpoint(base).same(merged, adapter=adapter).verdict != "same"
 
 
 def test_one_small_update_among_large_ones_leaves_it_undecided(made, tmp_path):

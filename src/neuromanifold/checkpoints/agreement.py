@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neuromanifold.checkpoints.audit import precision
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.forms import Heads, Neurons, head_forms, neuron_forms
 from neuromanifold.checkpoints.matching import (
@@ -73,6 +74,15 @@ class Rounding:
 
     first: float
     second: float
+
+    def is_of(self, first: np.dtype, second: np.dtype) -> bool:
+        """Whether it is that of numbers in these dtypes, and nobody's judgement."""
+        return (self.first, self.second) == (unit(first), unit(second))
+
+
+def unit(dtype: np.dtype) -> float:
+    """The largest relative error of rounding to a dtype; folding and QR lose bits of float64."""
+    return max(precision(dtype) / 2, 2.0**-46)
 
 
 Sized = tuple[np.ndarray, np.ndarray]
@@ -248,7 +258,7 @@ def compare_layers(
         other = match_heads(head_costs(a, b), block.attention.groups)
         if not np.array_equal(order, other):
             matched = _head_deviations(block, layer, (a, b), other, sizes, rounding)
-            if sum(d.allowed for d in matched) < sum(d.allowed for d in found):
+            if sum(d.deviation for d in matched) < sum(d.deviation for d in found):
                 order, found = other, matched
     neurons, more = _neuron_agreement(block, layer, first, second, rounding)
     vectors = [
@@ -372,6 +382,6 @@ def _neuron_agreement(
     if not found.agrees:
         other = match_neurons(a, b)
         matched = deviation(other)
-        if matched.allowed < found.allowed:
+        if matched.deviation < found.deviation:
             order, found = other, matched
     return order, [found]

@@ -93,7 +93,7 @@ class Canonical:
         elif steps.order and steps.fold:
             basis = self._stream_basis(outer)
         if basis is not None:
-            outer = rotate_outer(block, outer, basis)
+            outer = rotate_outer(outer, basis)
         return outer, basis, heads
 
     def _table_axes(self, outer: Float64Tensors) -> Float64Tensors:

@@ -1,10 +1,50 @@
 """The symmetry that carries one model to another, read off layers that agree."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from neuromanifold.checkpoints.agreement import LayerAgreement, Rounding
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
+from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
+from neuromanifold.checkpoints.stream import rotate_layer, rotate_outer
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A model with its heads, neurons and stream in the order of another one's.
+
+    Attributes:
+        model: the model.
+        layers: how its heads and neurons answer to the other's.
+        turn: the signed permutation of the stream's coordinates; None for none.
+    """
+
+    model: Checkpoint
+    layers: Sequence[LayerAgreement]
+    turn: np.ndarray | None = None
+
+    @property
+    def block(self) -> Block:
+        """What the tensors mean."""
+        return self.model.block
+
+    def outer(self) -> Float64Tensors:
+        """The tensors outside the layers."""
+        found = self.model.outer()
+        if "score_table" in found:
+            found["score_table"] = found["score_table"][:, self.layers[0].heads]
+        return found if self.turn is None else rotate_outer(found, self.turn)
+
+    def layer(self, layer: int) -> Float64Tensors:
+        """The tensors of a layer."""
+        found, match = self.model.layer(layer), self.layers[0 if self.block.shared else layer]
+        permute_heads(self.block, found, match.heads)
+        if match.neurons is not None:
+            permute_neurons(found, match.neurons)
+        return found if self.turn is None else rotate_layer(found, self.turn)
 
 
 def note_changes(

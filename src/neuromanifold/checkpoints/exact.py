@@ -16,8 +16,8 @@ from neuromanifold.checkpoints.agreement import LayerAgreement
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint
 from neuromanifold.checkpoints.dyadic import depth, primes_beyond
+from neuromanifold.checkpoints.element import Ordered
 from neuromanifold.checkpoints.fold import incoming_norm
-from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
 from neuromanifold.checkpoints.invariants import (
     INCOMING,
     Numbers,
@@ -126,17 +126,13 @@ def _parts(
     a: Checkpoint, b: Checkpoint, turn: np.ndarray | None, layers: Sequence[LayerAgreement]
 ) -> Iterator[tuple[Numbers, Numbers, Agree]]:
     """The parts of both models, in the same order of heads and neurons, and what each must meet."""
-    block = a.block
-    first, second = a.outer(), b.outer()
-    if "score_table" in first:
-        second["score_table"] = second["score_table"][:, layers[0].heads]
-    yield first, second, outer_agrees
+    block, other = a.block, Ordered(b, layers)
+    yield a.outer(), other.outer(), outer_agrees
     shared = ("down_bias",) if block.is_parallel else ()
-    for layer, match in enumerate(layers):
-        first, second = (_with_incoming(model, layer) for model in (a, b))
-        permute_heads(block, second, match.heads)
-        if match.neurons is not None:
-            permute_neurons(second, match.neurons)
+    for layer in range(block.stored_layers):
+        first, second = a.layer(layer), other.layer(layer)
+        for model, found in ((a, first), (b, second)):
+            _add_incoming(model, layer, found)
         if turn is not None:  # gains of norms of what is written move along with a permutation
             second |= {n: np.abs(turn) @ v for n, v in second.items() if n.endswith("_out_norm")}
             second |= {n: turn @ v for n, v in second.items() if n.endswith("_out_norm_shift")}
@@ -153,14 +149,12 @@ def _parts(
             yield mine, theirs, partial(mlp_agrees, last=last)
 
 
-def _with_incoming(model: Checkpoint, layer: int) -> Numbers:
-    """A layer and the norm that it reads; shared layers are seen as maps of the stream itself."""
-    found = model.layer(layer)
+def _add_incoming(model: Checkpoint, layer: int, found: Numbers) -> None:
+    """Add the norm that a layer reads; shared layers are seen as maps of the stream itself."""
     name = None if model.block.shared else incoming_norm(model.block, layer)
     for ending in ("", "_shift"):
         if f"{name}{ending}" in model.block.shapes:  # as stored: the sum with the offset rounds
             found[INCOMING + ending] = model.tensor(f"{name}{ending}")
-    return found
 
 
 def _add_signs(block: Block, turn: np.ndarray | None, first: Numbers, second: Numbers) -> None:

@@ -1,108 +1,283 @@
-"""An input that shows what a few wrong entries do, where the rounding of all others would hide it.
+"""Single wrong numbers, where the rounding of all others would hide what they do.
 
-Two files whose stored numbers agree to rounding, but for entries of a few tensors, differ by what
-those entries do. The first model is run as it is, and with those entries taken from the second;
-both have all other numbers in common, so that only the rounding of the exchanged entries has to be
-exceeded. Had a symmetry moved them, the exchange would take all of it over and change the outputs
-by no more than that rounding. A symmetry that moves many tensors, some of them by less than their
-rounding, is not taken over whole: then nothing is exchanged.
+Numbers of two files are roundings of common ones when they differ by no more than the roundings of
+both. Symmetries act on the rows and columns of maps and tables as a whole: they move many numbers
+of a row or of a column, or none that can be seen. So numbers that are not roundings of common ones
+and stand alone there are a fault, or a symmetry so small that rounding hides the rest of it.
+
+If few tensors hold such numbers, the first model is run as it is and with them taken from the
+second: all other numbers are common, and only errors of those few have to be exceeded. Had a
+symmetry moved them, the exchange would take all of it over. A symmetry that moves many tensors,
+some of them by less than their rounding, is not taken over whole: then nothing is exchanged.
 """
 
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import ml_dtypes
 import numpy as np
+from scipy.special import gammaln
 
 from neuromanifold.checkpoints.agreement import Rounding
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
-from neuromanifold.checkpoints.running import TOKENS, deviation, random_inputs, run
+from neuromanifold.checkpoints.element import Ordered
+from neuromanifold.checkpoints.fold import gains, norm_of
+from neuromanifold.checkpoints.gauge.attention import unused_bucket
+from neuromanifold.checkpoints.running import TOKENS, Layered, noise_of, random_inputs, run
 
 FEW = 4
 """A wrong edit of two heads is in the weights and biases of queries and in the outputs."""
+DRAWS = 4
+"""Draws of errors for the model before and after: eight degrees of freedom in all."""
+SHOWN = 6.0
+"""Exchanged numbers show when they do this many times what errors do that are twice a rounding's.
+
+If errors move the outputs in one direction only, the ratio to the root mean square of eight draws
+is Student's: above 12 with a probability of 2e-6. In more directions its tails are lighter.
+"""
+RARE = 1e-9
+"""A symmetry that leaves so many numbers unseen with a smaller probability is none."""
+TWICE = 17 / 16
+"""A number that was rounded to float32 before it was rounded to half precision errs by more."""
+MANY = 7
+"""Of the numbers of a map less than a twentieth are as small as the rounding of their row allows
+in bfloat16, and fewer in finer dtypes: seven by chance with a probability below 10^-9."""
+SEEN = 0.25
+"""Where less of a row and of a column is wrong, no symmetry is seen to have moved it."""
 
 
 @dataclass(frozen=True)
-class Exchanged:
-    """The first model, and which of its entries are not roundings of the second one's.
+class Replaced:
+    """A model with other tensors in the place of some."""
 
-    Attributes:
-        first, second: the models, in the terms of one block.
-        rounding: of what they store.
-        taken: whether those entries are taken from the second.
-        spoiled: whether they carry random errors, of the size of the rounding of the largest entry
-            in their row or column: rotations that rounding hides move entries by that.
-    """
-
-    first: Checkpoint
-    second: Checkpoint
-    rounding: Rounding
-    taken: bool = True
-    spoiled: bool = False
+    model: Layered
+    tensors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def block(self) -> Block:
         """What the tensors mean."""
-        return self.first.block
+        return self.model.block
 
     def outer(self) -> Float64Tensors:
         """The tensors outside the layers."""
-        return {name: self._mixed(name) for name in self.block.global_shapes}
+        return {name: self.tensors.get(name, v) for name, v in self.model.outer().items()}
 
     def layer(self, layer: int) -> Float64Tensors:
         """The tensors of a layer."""
-        at = 0 if self.block.shared else layer
-        return {name: self._mixed(f"layers.{at}.{name}") for name in self.block.layer_shapes}
+        at = f"layers.{0 if self.block.shared else layer}."
+        return {name: self.tensors.get(at + name, v) for name, v in self.model.layer(layer).items()}
 
-    def wrong(self, name: str) -> np.ndarray:
-        """Which entries of a tensor are not roundings of common values."""
-        x, y = self.first.tensor(name), self.second.tensor(name)
-        explained = self.rounding.first * np.abs(x) + self.rounding.second * np.abs(y)
-        return np.abs(x - y) > explained + self._least(name)
 
-    def _least(self, name: str) -> float:
-        """The distance of numbers around zero, in the coarser of two dtypes."""
-        dtypes = (model.dtype(name) for model in (self.first, self.second))
-        return max(float(ml_dtypes.finfo(dtype).smallest_subnormal) for dtype in dtypes)
+@dataclass(frozen=True)
+class Pair:
+    """A tensor in two models, of which some numbers are not roundings of common ones.
 
-    def _mixed(self, name: str) -> np.ndarray:
-        x, y, wrong = self.first.tensor(name), self.second.tensor(name), self.wrong(name)
-        mixed = np.where(wrong, y, x) if self.taken else x
-        if not self.spoiled:
-            return mixed
-        size = np.abs(mixed).reshape(-1, x.shape[-1])
-        size = np.maximum(size.max(axis=1, keepdims=True), size.max(axis=0)).reshape(x.shape)
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], x.shape)
-        error = (self.rounding.first + self.rounding.second) * size + self._least(name)
-        return np.where(wrong, mixed + signs * error, mixed)
+    Attributes:
+        name: inside the block.
+        first, second: the numbers.
+        explained: by how much roundings of a common number may differ.
+        dtypes: in which the files store it.
+    """
 
-    def inputs(self, seed: int) -> dict[str, np.ndarray]:
-        """Random inputs that begin with a wrong row of the tokens, and reach one of positions."""
-        rows = {name: np.flatnonzero(self.wrong(name).any(axis=1)) for name, _ in self.block.tables}
-        reached = rows.get("positions", np.zeros(0, int))[:1] - self.block.position_offset + 1
-        inputs = random_inputs(self.block, seed, max(TOKENS, *reached, 0))
-        for name in ("tokens", "types"):
-            if name in inputs and rows[name].size:
-                inputs[name][0] = rows[name][0]
-        return inputs
+    name: str
+    first: np.ndarray
+    second: np.ndarray
+    explained: np.ndarray
+    dtypes: tuple[np.dtype, np.dtype]
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether this is a bias, a gain or a shift: there symmetries move single numbers."""
+        return self.first.ndim == 1 or self.name.endswith("_bias")
+
+    @property
+    def wrong(self) -> np.ndarray:
+        """The numbers that are not roundings of common ones."""
+        return np.abs(self.first - self.second) > self.explained
+
+    @property
+    def mixed(self) -> np.ndarray:
+        """The first tensor with the wrong numbers of the second."""
+        return np.where(self.wrong, self.second, self.first)
+
+    def matrix(self, value: np.ndarray) -> np.ndarray:
+        """An array of this shape as the matrix on whose rows and columns symmetries act."""
+        if self.is_vector:
+            return value.reshape(1, -1)
+        if self.name.endswith(".output"):
+            return np.moveaxis(value, -2, 0).reshape(value.shape[-2], -1)
+        return value.reshape(-1, value.shape[-1])
+
+    @property
+    def alone(self) -> int:
+        """How many wrong numbers are in rows and columns of which few are.
+
+        A row that is scaled by little more than a rounding is wrong in few places, but nowhere by
+        more than that and the two roundings.
+        """
+        wrong = self.matrix(self.wrong)
+        far = self.matrix(np.abs(self.first - self.second) > 3 * self.explained)
+        seen = wrong.mean(axis=1, keepdims=True) >= SEEN
+        if not self.is_vector:
+            seen = seen | (wrong.mean(axis=0) >= SEEN)
+        return int(np.sum(far & ~seen))
+
+    def errors(self, rounding: float) -> np.ndarray:
+        """What rounding or a symmetry may have left in the wrong numbers, if not six times that.
+
+        In rows or columns that are wrong as a whole the exchange takes a symmetry over, and leaves
+        the rounding of their numbers, those that are not wrong among them. Where most are not
+        wrong a symmetry Δ_il = Σ_k ε_k w_kl moved the row by as little as `_unseen` says, or the
+        column, or scaled either by less than a rounding.
+        """
+        wrong, size = self.matrix(self.wrong), self.matrix(np.abs(self.mixed))
+        if self.is_vector:
+            found = np.full(wrong.shape, rounding * size.max())
+        else:
+            count = wrong.sum(axis=1, keepdims=True), wrong.sum(axis=0, keepdims=True)
+            lengths = wrong.shape[1], wrong.shape[0]
+            rows, columns = (np.sqrt(np.mean(size**2, axis=k, keepdims=True)) for k in (1, 0))
+            share = np.maximum(count[0] / lengths[0], count[1] / lengths[1])
+            with np.errstate(divide="ignore"):
+                dense = rounding * np.maximum(rows, columns) / np.sqrt(share)
+            unseen = [_unseen(n, k) for n, k in zip(lengths, count, strict=True)]
+            small = rounding * (unseen[0] * columns + unseen[1] * rows)
+            found = np.minimum(dense, small + self.matrix(self.explained) / 3)
+        found = np.where(wrong, found, 0.0)
+        if self.name.endswith(".output"):
+            shape = np.moveaxis(self.first, -2, 0).shape
+            return np.moveaxis(found.reshape(shape), 0, -2)
+        return found.reshape(self.first.shape)
+
+
+def _unseen(n: int, wrong: np.ndarray) -> np.ndarray:
+    """How much a symmetry that shows in so few of n numbers moves them, in units of rounding.
+
+    Moved by τ in units of its size a number stays a rounding of a common one, |Δ| ≤ 2u|w|, with
+    the probability (2/π) arctan(2u/τ), that of a ratio of independent normal numbers: n − k of n
+    do with at most C(n, k) times its power n − k. The τ/2u where that is `RARE`.
+    """
+    unseen = np.maximum(n - wrong, 1e-9)
+    ways = gammaln(n + 1) - gammaln(wrong + 1) - gammaln(n - wrong + 1)
+    probability = np.exp((np.log(RARE) - ways) / unseen)
+    with np.errstate(divide="ignore"):
+        return 1 / np.tan(np.pi / 2 * probability)
 
 
 def exchange(
-    first: Checkpoint, second: Checkpoint, rounding: Rounding, seed: int
+    first: Checkpoint, second: Ordered, rounding: Rounding, seed: int
 ) -> tuple[np.ndarray, np.ndarray, float] | None:
-    """Outputs before and after the exchange, and what rounding makes of the exchanged entries.
+    """Outputs before and after the exchange, and what errors of the exchanged numbers make.
 
-    None when they are in more than a few tensors.
+    None when there is nothing to exchange, or in more than a few tensors.
     """
-    mixed = Exchanged(first, second, rounding)
-    touched = (name for name in first.block.shapes if mixed.wrong(name).any())
-    if len(list(islice(touched, FEW + 1))) > FEW:
+    taken: dict[str, Pair] = {}
+    for pair in _pairs(first, second, rounding, folded=False):
+        if pair.wrong.any():
+            taken[pair.name] = pair
+        if len(taken) > FEW:
+            return None
+    if not taken:
         return None
-    inputs = mixed.inputs(seed)
-    before, after = run(first, inputs).outputs, run(mixed, inputs).outputs
-    noise = max(
-        deviation(clean, run(replace(mixed, taken=taken, spoiled=True), inputs).outputs)
-        for clean, taken in ((before, False), (after, True))
-    )
-    return before, after, noise
+    inputs = _reaching(first.block, taken, seed)
+    models = [{n: p.first for n, p in taken.items()}, {n: p.mixed for n, p in taken.items()}]
+    outputs = [run(Replaced(first, tensors), inputs).outputs for tensors in models]
+    errors = {n: p.errors(rounding.first + rounding.second) for n, p in taken.items()}
+
+    def spoiled(tensors: Float64Tensors, draw: int) -> Replaced:
+        signs = np.random.default_rng((seed, draw))
+        spoil = {n: e * signs.choice([-1.0, 1.0], e.shape) for n, e in errors.items()}
+        return Replaced(first, {n: value + spoil[n] for n, value in tensors.items()})
+
+    noise = [
+        noise_of(clean, [spoiled(tensors, draw) for draw in range(DRAWS)], inputs)
+        for clean, tensors in zip(outputs, models, strict=True)
+    ]
+    return outputs[0], outputs[1], float(np.sqrt(np.mean(np.square(noise))))
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Numbers of two models that are not roundings of common ones.
+
+    Attributes:
+        wrong: how many there are.
+        alone: how many of them stand alone, where no symmetry is seen.
+        place: the tensor with the first that stands alone.
+    """
+
+    wrong: int
+    alone: int
+    place: str | None
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether some stand alone, and so few that a fault may have met numbers this small."""
+        return 0 < self.alone < MANY
+
+
+def apart(first: Checkpoint, second: Ordered, rounding: Rounding) -> Apart:
+    """Count the numbers that the function sees and that are not roundings of common ones.
+
+    A bias may be moved alone, and a gain, if something else is: they stand alone where nothing
+    else is seen to be moved. Numbers in a finer dtype than the rounding says were computed: wrong
+    or not, they do not stand alone.
+    """
+    wrong, moved = 0, False
+    found: dict[bool, list[tuple[int, str]]] = {False: [], True: []}
+    for pair in _pairs(first, second, rounding, folded=True):
+        count = int(pair.wrong.sum())
+        alone = pair.alone if count and rounding.is_of(*pair.dtypes) else 0
+        wrong, moved = wrong + count, moved or 2 * alone < count
+        found[pair.is_vector].append((alone, pair.name))
+    counted = [one for one in found[False] + ([] if moved else found[True]) if one[0]]
+    return Apart(wrong, sum(n for n, _ in counted), counted[0][1] if counted else None)
+
+
+def _pairs(
+    first: Checkpoint, second: Ordered, rounding: Rounding, *, folded: bool
+) -> Iterator[Pair]:
+    """The tensors of two models; `folded`: with gains that differ in the maps that read them."""
+    block, dead = first.block, {"key_bias"} if first.block.attention.constants_die else set()
+    offset = max(block.attention.qk_norm_offset, 0.0 if block.norm is None else block.norm.offset)
+    for layer in (None, *range(block.stored_layers)):
+        at = "" if layer is None else f"layers.{layer}."
+        mine, theirs = (m.outer() if layer is None else m.layer(layer) for m in (first, second))
+        for name in mine:
+            x, y, factor = mine[name], theirs[name], 1.0
+            dtypes = first.dtype(at + name), second.model.dtype(at + name)
+            if folded:
+                if name in dead:
+                    continue
+                norm = norm_of(block, name)
+                if norm is not None and not np.array_equal(mine[norm], theirs[norm]):
+                    factor = 2.0  # the gain is rounded too
+                    x, y = (v * gains(block, t, norm) for v, t in ((x, mine), (y, theirs)))
+                x, y = (_used(block, name, value) for value in (x, y))
+            least = max(float(ml_dtypes.finfo(dtype).smallest_subnormal) for dtype in dtypes)
+            gain = offset if name.endswith("norm") else 0.0
+            roundings = rounding.first * np.abs(x + gain) + rounding.second * np.abs(y + gain)
+            yield Pair(at + name, x, y, TWICE * factor * roundings + least, dtypes)
+
+
+def _used(block: Block, name: str, value: np.ndarray) -> np.ndarray:
+    """A tensor without the rows that nothing reads."""
+    if name == "positions":
+        return value[block.position_offset :]
+    bucket = unused_bucket(block)
+    return np.delete(value, bucket, 0) if name == "score_table" and bucket is not None else value
+
+
+def _reaching(block: Block, taken: Mapping[str, Pair], seed: int) -> dict[str, np.ndarray]:
+    """Random inputs that begin with a wrong row of the tokens, and reach one of positions."""
+    rows = {
+        name: np.flatnonzero(taken[name].wrong.any(axis=1)) if name in taken else np.zeros(0, int)
+        for name, _ in block.tables
+    }
+    reached = rows.get("positions", np.zeros(0, int))[:1] - block.position_offset + 1
+    inputs = random_inputs(block, seed, max(TOKENS, *reached, 0))
+    for name in ("tokens", "types"):
+        if name in inputs and rows[name].size:
+            inputs[name][0] = rows[name][0]
+    return inputs

@@ -41,6 +41,17 @@ def gains(block: Block, tensors: Mapping[str, Any], norm: str) -> Any:
     return tensors[norm] + (0.0 if block.norm is None else block.norm.offset)
 
 
+def norm_of(block: Block, name: str) -> str | None:
+    """The norm before a map whose gain may be in the map's columns instead (norm-absorption)."""
+    if name == "unembedding":
+        return "final_norm" if block.final_norm and block.head.kind == "untied" else None
+    if block.norm is None or block.placement == "post":
+        return None
+    found = [norm for norm, readers in _READERS.items() if name in readers]
+    found += ["attention_norm"] if found and block.is_parallel else []
+    return next((norm for norm in found if norm in block.layer_shapes), None)
+
+
 def incoming_norm(block: Block, layer: int) -> str | None:
     """What a layer reads after the sum: the last norm of the layer before it, or the tables'."""
     name = "embed_norm" if layer == 0 else f"layers.{layer - 1}.mlp_norm"

@@ -67,7 +67,7 @@ def _if_better(
 
 def moved_outer(block: Block, first: Tensors, second: Tensors, R: np.ndarray | None) -> Tensors:
     """The second model's folded outer tensors where the first one has them."""
-    turned = second if R is None else rotate_outer(block, second, R)
+    turned = second if R is None else rotate_outer(second, R)
     return match_tables(block, first, turned)
 
 

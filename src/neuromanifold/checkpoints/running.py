@@ -1,6 +1,6 @@
 """Running a model in float64 with the weights of one layer in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,7 +35,7 @@ class Layered(Protocol):
 class Noisy:
     """A model whose tensors carry relative noise of a given size."""
 
-    def __init__(self, model: Layered, size: float, seed: int) -> None:
+    def __init__(self, model: Layered, size: float, seed: tuple[int, ...]) -> None:
         self.model, self.block, self.size, self.seed = model, model.block, size, seed
 
     def outer(self) -> dict[str, np.ndarray]:
@@ -47,7 +47,7 @@ class Noisy:
         return self._spoiled(self.model.layer(layer), layer)
 
     def _spoiled(self, tensors: Mapping[str, np.ndarray], label: int) -> dict[str, np.ndarray]:
-        generator = np.random.default_rng((self.seed, label + 1))
+        generator = np.random.default_rng((*self.seed, label + 1))
         return {
             name: value * (1 + self.size * generator.uniform(-1, 1, value.shape))
             for name, value in tensors.items()
@@ -108,6 +108,14 @@ def _normalised(block: Block, tensors: Mapping[str, np.ndarray], x: jax.Array) -
         x = x - jnp.mean(x, axis=0)
     size = jnp.sqrt(jnp.mean(x**2, axis=0))
     return np.asarray(x / jnp.where(size > 0, size, 1.0))
+
+
+def noise_of(
+    outputs: np.ndarray, spoiled: Iterable[Layered], inputs: Mapping[str, np.ndarray]
+) -> float:
+    """How far the outputs of spoiled models are from these, root mean square."""
+    found = [deviation(outputs, run(model, inputs).outputs) for model in spoiled]
+    return float(np.sqrt(np.mean(np.square(found))))
 
 
 def deviation(first: np.ndarray, second: np.ndarray) -> float:

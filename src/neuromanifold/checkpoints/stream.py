@@ -6,7 +6,7 @@ from neuromanifold.checkpoints.block import Block
 
 Tensors = dict[str, np.ndarray]
 _READERS = ("query", "key", "value", "up", "gate")
-_NORMS = ("attention_out_norm", "mlp_out_norm", "final_norm")
+_NORMS = ("attention_norm", "mlp_norm", "attention_out_norm", "mlp_out_norm")
 
 
 def frees_rotation(block: Block) -> bool:
@@ -34,15 +34,19 @@ def frees_permutation(block: Block) -> bool:
 
 
 def rotate_layer(tensors: Tensors, R: np.ndarray) -> Tensors:
-    """A folded layer in the new basis: readers W Rᵀ, writers R W, output norms permuted along."""
+    """A layer in the new basis: readers W Rᵀ, writers R W, norms permuted along.
+
+    If R is no permutation the layer must be folded: then norms before the maps are constant.
+    """
     moved = dict(tensors)
+    permuted = _NORMS if is_whole(R) else _NORMS[2:]
     for name in _READERS:
         if name in tensors:
             moved[name] = tensors[name] @ R.T
     for name in ("output", "down", "output_bias", "down_bias"):
         if name in tensors:
             moved[name] = R @ tensors[name]
-    for name in _NORMS:
+    for name in permuted:
         if name in tensors:
             moved[name] = np.abs(R) @ tensors[name]
         if f"{name}_shift" in tensors:
@@ -50,10 +54,10 @@ def rotate_layer(tensors: Tensors, R: np.ndarray) -> Tensors:
     return moved
 
 
-def rotate_outer(block: Block, tensors: Tensors, R: np.ndarray) -> Tensors:
-    """The folded tensors outside the layers in the new basis.
+def rotate_outer(tensors: Tensors, R: np.ndarray) -> Tensors:
+    """The tensors outside the layers in the new basis, folded if R is no permutation.
 
-    A tied head's norm keeps its gain and shift, which move along with a signed permutation.
+    Gain and shift of the last norm move along with a signed permutation.
     """
     moved = dict(tensors)
     for name in ("tokens", "positions", "types", "unembedding"):
@@ -62,7 +66,7 @@ def rotate_outer(block: Block, tensors: Tensors, R: np.ndarray) -> Tensors:
     for name in ("patch", "patch_bias", "class_token"):
         if name in tensors:
             moved[name] = R @ tensors[name]
-    if block.head.kind == "tied":
+    if "final_norm" in tensors and is_whole(R):
         moved["final_norm"] = np.abs(R) @ tensors["final_norm"]
         if "final_norm_shift" in tensors:
             moved["final_norm_shift"] = R @ tensors["final_norm_shift"]
@@ -125,6 +129,11 @@ def carried(block: Block, first: np.ndarray, second: np.ndarray) -> np.ndarray |
         return None
     R = basis @ (U @ Vt) @ basis.T
     return R + np.full((d, d), 1 / d) if block.centred else R
+
+
+def is_whole(R: np.ndarray) -> bool:
+    """Whether an orthogonal R is a signed permutation, to the last bit."""
+    return np.array_equal(R, np.rint(R))
 
 
 def as_signed_permutation(R: np.ndarray) -> np.ndarray | None:
