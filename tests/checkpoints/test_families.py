@@ -1,6 +1,7 @@
 """Every family: bits kept in a round trip, every tensor accounted for or refused by name."""
 
 import json
+import os
 
 import ml_dtypes
 import numpy as np
@@ -102,6 +103,58 @@ def test_what_does_not_fit_is_refused_in_one_sentence(tmp_path, change, config, 
         open_checkpoint(folder)
     assert main(["checkpoint", "audit", str(folder)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+_LLAMA3 = {"rope_type": "llama3", "factor": 8, "original_max_position_embeddings": 64}
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "sentence"),
+    [
+        ("llama", "rope_theta", 0, "rope_theta must be a number from 1e-30"),
+        ("llama", "rope_theta", -1.0, "rope_theta must be a number from 1e-30"),
+        ("llama", "rope_theta", float("nan"), "rope_theta must be a number from 1e-30"),
+        ("llama", "rope_scaling", {"rope_type": "linear", "factor": 0}, "factor must be a number"),
+        (
+            "llama",
+            "rope_scaling",
+            {**_LLAMA3, "low_freq_factor": 4, "high_freq_factor": 1},
+            "low_freq_factor must be below",
+        ),
+        (
+            "llama",
+            "rope_parameters",
+            {"rope_type": "yarn", "factor": 4, "rope_theta": 1},
+            "rope_theta above 1",
+        ),
+        ("llama", "head_dim", 10**30, "head_dim must be a whole number from 1 to"),
+        ("llama", "head_dim", 2**31, "rotary positions on 2147483648 coordinates"),
+        ("llama", "partial_rotary_factor", float("inf"), "partial_rotary_factor must be a number"),
+        ("llama", "partial_rotary_factor", 1e20, "rotary positions on"),
+        ("llama", "num_hidden_layers", 10**9, "num_hidden_layers must be .* to 10000"),
+        ("gpt2", "n_layer", 10**9, "n_layer must be .* to 10000"),
+        ("t5", "num_layers", 10**9, "num_layers must be .* to 10000"),
+        ("gpt2", "n_head", 0, "n_head must be a whole number from 1"),
+        ("gpt2", "n_head", 10**6, "key_size must be a positive whole number; got 0"),
+        ("gemma2", "query_pre_attn_scalar", -1, "query_pre_attn_scalar must be a number"),
+        ("roberta", "pad_token_id", -3, "pad_token_id must be a whole number from 0"),
+    ],
+)
+def test_numbers_that_no_model_has_are_refused_before_anything_is_made_of_them(
+    tmp_path, name, key, value, sentence, capsys
+):
+    config = {**CONFIGS[name], key: value}
+    folder = save_model(tmp_path / "broken", config, tensors_of(CONFIGS[name]))
+    with pytest.raises(NeuromanifoldError, match=sentence):
+        open_checkpoint(folder)
+    assert main(["checkpoint", "audit", str(folder)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "model.safetensors")
+    with pytest.raises(NeuromanifoldError, match="is no file"):
+        open_checkpoint(tmp_path / "model.safetensors")
 
 
 def test_entries_that_are_not_finite_are_refused_when_they_are_read(tmp_path, capsys):

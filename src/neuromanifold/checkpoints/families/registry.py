@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from reprlib import repr as shortened
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.families import bert, gguf, gpt2, llama, neox, phi, t5, vit
@@ -69,7 +70,7 @@ def family_of(model: Model, description: Path | None = None) -> Family:
             f"give one with --config (known: {known}), or describe the model with --family FILE"
         )
     raise NotCoveredError(
-        f"models of type {word!r} are not known (known: {known}); the file has "
+        f"models of type {shortened(word)} are not known (known: {known}); the file has "
         f"{', '.join(model.names[:3])}, …: describe them with --family FILE"
     )
 
