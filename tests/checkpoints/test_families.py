@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import ml_dtypes
 import numpy as np
@@ -226,3 +227,52 @@ def test_a_described_family_reads_what_no_family_knows(tmp_path):
     found = open_checkpoint(other, family=description)
     for name in block.shapes:
         assert np.array_equal(found.stored(name), checkpoint.stored(name))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        ("attention", None, "a record of the fields of Attention was wanted for attention"),
+        ("attention.scale", "1", "scale must be of float; got '1'"),
+        ("attention.scale", 0, "scale must be a positive number"),
+        ("attention.softcap", float("nan"), "softcap must be of float; got nan"),
+        ("attention.query_bias", 1, "query_bias must be of bool; got 1"),
+        ("attention.query_bias", True, "layers.0.query_bias lies in 0 tensors of the file"),
+        ("attention.windows", [0, 1], "window 0 must be a positive whole number"),
+        ("attention.rotary.frequencies", [1, "x"], "frequencies must be of float; got 'x'"),
+        ("norm.offset", float("inf"), "offset must be of float; got inf"),
+        ("layers", 10**9, "at most 10000 layers"),
+        ("position_offset", 5, "no position from row 5 on"),
+        ("tables", [["tokens"]], "tables must be of"),
+        ("tables", 3, "tables must be of"),
+        ("head", None, "a record of the fields of Head was wanted"),
+        ("embed_width", [1, 2], "embed_width must be of int"),
+        ("strange", 1, "Block has no field 'strange'"),
+    ],
+)
+def test_a_description_is_checked_field_by_field(tmp_path, path, value, sentence):
+    folder = make_model(tmp_path / "model", "gemma2")
+    found = open_checkpoint(folder)
+    block = json.loads(json.dumps(found.block.to_dict()))
+    entries = [
+        {"file": slot.file, "holds": [part.name for part in slot.parts]}
+        for slot in found.found.slots
+        if not slot.copy
+    ]
+    description = tmp_path / "family.json"
+
+    def opened(tensors):
+        description.write_text(json.dumps({"block": block, "tensors": tensors}))
+        return open_checkpoint(folder / "model.safetensors", family=description)
+
+    assert opened(entries).block == found.block
+    twice = [e | {"holds": [e["holds"][0].replace("mlp_norm", "attention_norm")]} for e in entries]
+    with pytest.raises(FileFormatError, match="attention_norm lies in 2 tensors"):
+        opened(twice)
+    *outer, last = path.split(".")
+    record = block
+    for key in outer:
+        record = record[key]
+    record[last] = value
+    with pytest.raises(NeuromanifoldError, match=re.escape(sentence)):
+        opened(entries)

@@ -1,5 +1,6 @@
 """Which family a model belongs to, and the match of its tensors with the family's."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -99,6 +100,13 @@ def match(model: Model, family: Family) -> Match:
             raise FileFormatError(
                 f"{model.path}: {name} has dtype {model.dtype(name)}, and weights are "
                 "floating-point numbers; convert it, with its scale if it is quantised"
+            )
+    held = Counter(part.name for slot in found if not slot.copy for part in slot.parts)
+    for name in block.shapes:
+        if held[name] != 1:
+            raise FileFormatError(
+                f"{model.path}: {name} lies in {held[name]} tensors of the file, as the family "
+                f"{family.name} has it; it must lie in one"
             )
     rest = [name for name in shapes if name not in named]
     buffers = [name for name in rest if any(name.endswith(end) for end in family.buffers)]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from reprlib import repr as shortened
 from typing import Any
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block import MOST_LAYERS, Block, Shapes
 from neuromanifold.checkpoints.block_parts import Activation, Attention, Head, Mlp, Norm
 from neuromanifold.errors import FileFormatError, NotCoveredError
 
@@ -123,7 +123,7 @@ class Settings:
 
     def layers(self, key: str = "num_hidden_layers") -> int:
         """The number of layers, which is also that of some lists."""
-        return self.whole(key, largest=10_000)
+        return self.whole(key, largest=MOST_LAYERS)
 
     def word(self, *keys: str, default: str | None = None) -> str:
         """A word under the first of the keys that is there."""
