@@ -1,6 +1,8 @@
 """Every family: bits kept in a round trip, every tensor accounted for or refused by name."""
 
 import json
+import os
+import re
 
 import ml_dtypes
 import numpy as np
@@ -104,6 +106,58 @@ def test_what_does_not_fit_is_refused_in_one_sentence(tmp_path, change, config, 
     assert capsys.readouterr().err.count("\n") == 1
 
 
+_LLAMA3 = {"rope_type": "llama3", "factor": 8, "original_max_position_embeddings": 64}
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "sentence"),
+    [
+        ("llama", "rope_theta", 0, "rope_theta must be a number from 1e-30"),
+        ("llama", "rope_theta", -1.0, "rope_theta must be a number from 1e-30"),
+        ("llama", "rope_theta", float("nan"), "rope_theta must be a number from 1e-30"),
+        ("llama", "rope_scaling", {"rope_type": "linear", "factor": 0}, "factor must be a number"),
+        (
+            "llama",
+            "rope_scaling",
+            {**_LLAMA3, "low_freq_factor": 4, "high_freq_factor": 1},
+            "low_freq_factor must be below",
+        ),
+        (
+            "llama",
+            "rope_parameters",
+            {"rope_type": "yarn", "factor": 4, "rope_theta": 1},
+            "rope_theta above 1",
+        ),
+        ("llama", "head_dim", 10**30, "head_dim must be a whole number from 1 to"),
+        ("llama", "head_dim", 2**31, "rotary positions on 2147483648 coordinates"),
+        ("llama", "partial_rotary_factor", float("inf"), "partial_rotary_factor must be a number"),
+        ("llama", "partial_rotary_factor", 1e20, "rotary positions on"),
+        ("llama", "num_hidden_layers", 10**9, "num_hidden_layers must be .* to 10000"),
+        ("gpt2", "n_layer", 10**9, "n_layer must be .* to 10000"),
+        ("t5", "num_layers", 10**9, "num_layers must be .* to 10000"),
+        ("gpt2", "n_head", 0, "n_head must be a whole number from 1"),
+        ("gpt2", "n_head", 10**6, "key_size must be a positive whole number; got 0"),
+        ("gemma2", "query_pre_attn_scalar", -1, "query_pre_attn_scalar must be a number"),
+        ("roberta", "pad_token_id", -3, "pad_token_id must be a whole number from 0"),
+    ],
+)
+def test_numbers_that_no_model_has_are_refused_before_anything_is_made_of_them(
+    tmp_path, name, key, value, sentence, capsys
+):
+    config = {**CONFIGS[name], key: value}
+    folder = save_model(tmp_path / "broken", config, tensors_of(CONFIGS[name]))
+    with pytest.raises(NeuromanifoldError, match=sentence):
+        open_checkpoint(folder)
+    assert main(["checkpoint", "audit", str(folder)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "model.safetensors")
+    with pytest.raises(NeuromanifoldError, match="is no file"):
+        open_checkpoint(tmp_path / "model.safetensors")
+
+
 def test_entries_that_are_not_finite_are_refused_when_they_are_read(tmp_path, capsys):
     def spoil(tensors):
         tensors["model.layers.1.mlp.up_proj.weight"][0, 0] = np.nan
@@ -173,3 +227,52 @@ def test_a_described_family_reads_what_no_family_knows(tmp_path):
     found = open_checkpoint(other, family=description)
     for name in block.shapes:
         assert np.array_equal(found.stored(name), checkpoint.stored(name))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        ("attention", None, "a record of the fields of Attention was wanted for attention"),
+        ("attention.scale", "1", "scale must be of float; got '1'"),
+        ("attention.scale", 0, "scale must be a positive number"),
+        ("attention.softcap", float("nan"), "softcap must be of float; got nan"),
+        ("attention.query_bias", 1, "query_bias must be of bool; got 1"),
+        ("attention.query_bias", True, "layers.0.query_bias lies in 0 tensors of the file"),
+        ("attention.windows", [0, 1], "window 0 must be a positive whole number"),
+        ("attention.rotary.frequencies", [1, "x"], "frequencies must be of float; got 'x'"),
+        ("norm.offset", float("inf"), "offset must be of float; got inf"),
+        ("layers", 10**9, "at most 10000 layers"),
+        ("position_offset", 5, "no position from row 5 on"),
+        ("tables", [["tokens"]], "tables must be of"),
+        ("tables", 3, "tables must be of"),
+        ("head", None, "a record of the fields of Head was wanted"),
+        ("embed_width", [1, 2], "embed_width must be of int"),
+        ("strange", 1, "Block has no field 'strange'"),
+    ],
+)
+def test_a_description_is_checked_field_by_field(tmp_path, path, value, sentence):
+    folder = make_model(tmp_path / "model", "gemma2")
+    found = open_checkpoint(folder)
+    block = json.loads(json.dumps(found.block.to_dict()))
+    entries = [
+        {"file": slot.file, "holds": [part.name for part in slot.parts]}
+        for slot in found.found.slots
+        if not slot.copy
+    ]
+    description = tmp_path / "family.json"
+
+    def opened(tensors):
+        description.write_text(json.dumps({"block": block, "tensors": tensors}))
+        return open_checkpoint(folder / "model.safetensors", family=description)
+
+    assert opened(entries).block == found.block
+    twice = [e | {"holds": [e["holds"][0].replace("mlp_norm", "attention_norm")]} for e in entries]
+    with pytest.raises(FileFormatError, match="attention_norm lies in 2 tensors"):
+        opened(twice)
+    *outer, last = path.split(".")
+    record = block
+    for key in outer:
+        record = record[key]
+    record[last] = value
+    with pytest.raises(NeuromanifoldError, match=re.escape(sentence)):
+        opened(entries)

@@ -1,4 +1,6 @@
 import pickle
+import time
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -6,6 +8,7 @@ import pytest
 
 from checkpoints.torch_files import (
     BFLOAT16,
+    MAGIC,
     legacy,
     memory,
     number,
@@ -136,6 +139,25 @@ def test_hostile_pickles_end(tmp_path):
     assert "does not hold a dictionary" in refusal(tmp_path, zipped(cycle))
     for body in (b"0", b"t", b"(", b"\x87R", b"a", b"s", b"Q", b"h\x05", b"X\xff\xff\xff\xff"):
         refusal(tmp_path, zipped(body))
+
+
+def test_forged_lengths_take_no_memory_and_forged_calls_no_time(tmp_path):
+    tracemalloc.start()
+    for body in (
+        b"\x8d" + (1 << 62).to_bytes(8, "little"),
+        b"X\xff\xff\xff\xff",
+        b"\x8e" + b"\0" * 5 + b"\1\0\0",
+    ):
+        assert "damaged" in refusal(tmp_path, MAGIC + b"\x80\x04" + body)
+    assert tracemalloc.get_traced_memory()[1] < 1e7
+    tracemalloc.stop()
+    # a list of n pairs that a pickle of length n makes a dictionary of n times
+    n = 20_000
+    pairs = b"(" + (b"(" + word("a") + b"Nt") * n + b"l"
+    body = b"ccollections\nOrderedDict\nq\x010" + pairs + b"q\x000" + b"h\x01(h\x00tR0" * n + b"}"
+    start = time.process_time()
+    assert "does not hold a dictionary" in refusal(tmp_path, zipped(body))
+    assert time.process_time() - start < 5
 
 
 def test_random_damage_gives_a_sentence_or_a_model(tmp_path):

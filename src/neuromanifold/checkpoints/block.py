@@ -9,10 +9,12 @@ The tensors of a block have heads as leading axes: query (G, H/G, d_k, d), key (
 (G, d_v, d), output (G, H/G, d, d_v); their names and shapes are `layer_shapes` and `global_shapes`.
 """
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, Literal, get_args
+from reprlib import repr as shortened
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from neuromanifold.checkpoints.block_parts import (
     Attention,
@@ -20,8 +22,7 @@ from neuromanifold.checkpoints.block_parts import (
     Mlp,
     Norm,
     Patch,
-    Relative,
-    Rotary,
+    above_zero,
     one_of,
     positive,
 )
@@ -29,6 +30,8 @@ from neuromanifold.errors import ArchitectureError
 
 Placement = Literal["pre", "post", "sandwich", "parallel", "parallel two"]
 Shapes = dict[str, tuple[int, ...]]
+MOST_LAYERS = 10_000
+"""More than any model has: each has a list of tensors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,14 @@ class Block:
     head: Head = field(default_factory=Head)
 
     def __post_init__(self) -> None:
-        positive("block", width=self.width, layers=self.layers)
+        positive("block", width=self.width, layers=self.layers, after=self.position_offset + 1)
+        above_zero("block", embed_scale=self.embed_scale)
+        if self.embed_width is not None:
+            positive("block", embed_width=self.embed_width)
+        if self.position_offset and self.position_offset >= self.rows("positions"):
+            raise ArchitectureError(f"there is no position from row {self.position_offset} on")
+        if self.layers > MOST_LAYERS:
+            raise ArchitectureError(f"a block has at most {MOST_LAYERS} layers; got {self.layers}")
         one_of("block", "placement", self.placement, get_args(Placement))
         for name, rows in self.tables:
             one_of("block", "table", name, ("tokens", "positions", "types"))
@@ -161,39 +171,45 @@ class Block:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> "Block":
+    def from_dict(cls, record: object) -> "Block":
         """The block of a JSON record, checked field by field."""
-        parts = {
-            "attention": Attention,
-            "mlp": Mlp,
-            "norm": Norm,
-            "patch": Patch,
-            "head": Head,
-            "rotary": Rotary,
-            "relative": Relative,
-        }
-        return _from_record(cls, record, parts)
+        return _read("the block", cls, record)
 
 
-def _from_record(cls: Any, record: Any, parts: dict[str, Any]) -> Any:
+def _read(name: str, kind: Any, value: Any) -> Any:
+    """A value of JSON as the annotation of a field asks for it."""
+    if is_dataclass(kind):
+        return _from_record(name, kind, value)
+    choices = get_args(kind)
+    if NoneType in choices:
+        return None if value is None else _read(name, choices[0], value)
+    if get_origin(kind) is tuple and type(value) in (list, tuple):
+        kinds = [choices[0]] * len(value) if choices[-1] is ... else choices
+        if len(kinds) == len(value):
+            return tuple(_read(name, one, part) for one, part in zip(kinds, value, strict=True))
+    if kind is float and type(value) in (int, float) and abs(value) < 1e30:
+        return float(value)
+    plain = kind is not float and type(value) is kind
+    if plain or (get_origin(kind) is Literal and value in choices):
+        return value
+    wanted = str(choices or kind.__name__).replace("Ellipsis", "…")
+    raise ArchitectureError(f"{name} must be of {wanted}; got {shortened(value)}")
+
+
+def _from_record(name: str, cls: Any, record: Any) -> Any:
+    kinds = get_type_hints(cls)
     if not isinstance(record, dict):
         raise ArchitectureError(
-            f"a record of the fields of {cls.__name__} was wanted; got {record!r}"
+            f"a record of the fields of {cls.__name__} was wanted for {name}; got "
+            f"{shortened(record)}"
         )
-    known = {field.name for field in fields(cls)}
-    for name in record:
-        if name not in known:
+    for key in record:
+        if key not in kinds:
             raise ArchitectureError(
-                f"{cls.__name__} has no field {name!r}; its fields are {', '.join(sorted(known))}"
+                f"{cls.__name__} has no field {shortened(key)}; its fields are "
+                f"{', '.join(sorted(kinds))}"
             )
-    values: dict[str, Any] = {}
-    for name, value in record.items():
-        if name in parts and value is not None:
-            values[name] = _from_record(parts[name], value, parts)
-        elif name == "tables" and value is not None:
-            values[name] = tuple((str(table), rows) for table, rows in value)
-        else:
-            values[name] = tuple(value) if isinstance(value, list) else value
+    values = {key: _read(key, kinds[key], value) for key, value in record.items()}
     try:
         return cls(**values)
     except TypeError as error:

@@ -1,6 +1,7 @@
 """What a block is made of: attention, norms, MLP, patches and head, each a checked value."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, get_args
 
 from neuromanifold.errors import ArchitectureError
@@ -18,6 +19,19 @@ def positive(owner: str, **sizes: int) -> None:
             raise ArchitectureError(
                 f"{owner}: {name} must be a positive whole number; got {size!r}"
             )
+
+
+def above_zero(owner: str, **numbers: float | None) -> None:
+    """Raise unless all numbers that are there are positive."""
+    for name, number in numbers.items():
+        if number is not None and not 0 < number < inf:
+            raise ArchitectureError(f"{owner}: {name} must be a positive number; got {number!r}")
+
+
+def check_eps(eps: float) -> None:
+    """Raise unless a norm may add this to the variance."""
+    if not 0 <= eps < 1:
+        raise ArchitectureError(f"the eps of a norm lies in [0, 1); got {eps!r}")
 
 
 def one_of(owner: str, name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -47,6 +61,7 @@ class Rotary:
     def __post_init__(self) -> None:
         positive("rotary positions", size=self.size)
         one_of("rotary positions", "layout", self.layout, get_args(Layout))
+        above_zero("rotary positions", factor=self.factor)
         if self.size % 2 or len(self.frequencies) != self.size // 2:
             raise ArchitectureError(
                 f"rotary positions on {self.size} coordinates need an even number of them and half "
@@ -133,7 +148,14 @@ class Attention:
             groups=self.groups,
             key_size=self.key_size,
             value_size=self.value_size,
+            **{
+                f"window {layer}": size
+                for layer, size in enumerate(self.windows)
+                if size is not None
+            },
         )
+        check_eps(self.qk_norm_eps)
+        above_zero("attention", scale=self.scale, softcap=self.softcap)
         if self.heads % self.groups:
             raise ArchitectureError(
                 f"{self.heads} query heads cannot share {self.groups} key heads evenly; the number "
@@ -178,8 +200,7 @@ class Norm:
 
     def __post_init__(self) -> None:
         one_of("norm", "kind", self.kind, get_args(NormKind))
-        if not 0 <= self.eps < 1:
-            raise ArchitectureError(f"the eps of a norm lies in [0, 1); got {self.eps!r}")
+        check_eps(self.eps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,5 +273,6 @@ class Head:
 
     def __post_init__(self) -> None:
         one_of("head", "kind", self.kind, get_args(HeadKind))
+        above_zero("head", scale=self.scale, softcap=self.softcap)
         if (self.kind == "none") != (self.rows == 0):
             raise ArchitectureError(f"a head of kind {self.kind} with {self.rows} outputs")

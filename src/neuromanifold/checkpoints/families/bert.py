@@ -38,7 +38,7 @@ def read_bert(settings: Settings, held: Shapes) -> Block:
     """The block of a BERT or RoBERTa configuration."""
     offset = 0
     if settings.word("model_type", default="bert") != "bert":
-        offset = settings.whole("pad_token_id", default=1) + 1
+        offset = settings.whole("pad_token_id", default=1, least=0) + 1
     return _block(settings, "bert", "gelu", position_offset=offset)
 
 

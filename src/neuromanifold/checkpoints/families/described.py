@@ -8,6 +8,7 @@ endings, and of beginnings, of names that are kept as they are).
 
 from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as shortened
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.families.layout import Family, Slot, slot_of
@@ -23,7 +24,7 @@ def described_family(path: Path) -> Family:
             raise FileFormatError(
                 f"{path} has no {key!r}; a described family needs block and tensors"
             )
-    block = Block.from_dict(record["block"])  # type: ignore[arg-type]
+    block = Block.from_dict(record["block"])
     entries = record["tensors"]
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         raise FileFormatError(f"{path}: tensors must be a list of records")
@@ -49,7 +50,14 @@ def described_family(path: Path) -> Family:
 def _entry_slots(path: Path, block: Block, entry: Mapping[str, object]) -> list[Slot]:
     file, holds = entry.get("file"), entry.get("holds")
     if not isinstance(file, str) or not isinstance(holds, list) or not holds:
-        raise FileFormatError(f"{path}: an entry of tensors needs file and holds; got {entry}")
+        raise FileFormatError(
+            f"{path}: an entry of tensors needs file and holds; got {shortened(entry)}"
+        )
+    layout, turned = entry.get("layout", "rows"), entry.get("transposed", False)
+    if layout not in ("rows", "per head") or not isinstance(turned, bool):
+        raise FileFormatError(
+            f"{path}: the layout of {file[:80]} is rows or per head, and transposed true or false"
+        )
     names = [str(name) for name in holds]
     layers = range(block.stored_layers) if "{L}" in file else (None,)
     found = []
@@ -62,9 +70,8 @@ def _entry_slots(path: Path, block: Block, entry: Mapping[str, object]) -> list[
                 f"it has {', '.join(list(block.shapes)[:6])}, …"
             )
         shapes = {name: block.shapes[name] for name in held}
-        per_head = entry.get("layout", "rows") == "per head"
-        heads, turned = block.attention.heads, bool(entry.get("transposed"))
-        name = _numbered(file, layer)
+        name, per_head = _numbered(file, layer), layout == "per head"
+        heads = block.attention.heads
         found.append(slot_of(name, shapes, heads, per_head=per_head, turned=turned))
     return found
 

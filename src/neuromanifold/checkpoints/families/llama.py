@@ -66,10 +66,10 @@ def _attention(settings: Settings, held: Shapes, model: str) -> Attention:
         output_bias="output_bias" in held,
         rotary=rotary(settings, size),
         qk_norm="rms_head" if normed else None,
-        qk_norm_eps=settings.real("rms_norm_eps", default=1e-6) if normed else 0.0,
+        qk_norm_eps=settings.eps("rms_norm_eps", 1e-6) if normed else 0.0,
         scale=settings.real("query_pre_attn_scalar", default=float(size)) ** -0.5,
         softcap=_cap(settings, "attn_logit_softcapping"),
-        windows=windows(settings, settings.whole("num_hidden_layers"), every=model != "gemma2"),
+        windows=windows(settings, settings.layers(), every=model != "gemma2"),
     )
 
 
@@ -87,7 +87,7 @@ def read(settings: Settings, held: Shapes) -> Block:
     return Block(
         family={"gemma2": "gemma2", "phi3": "phi3"}.get(model, "llama"),
         width=d,
-        layers=settings.whole("num_hidden_layers"),
+        layers=settings.layers(),
         attention=_attention(settings, held, model),
         mlp=Mlp(
             size=settings.whole("intermediate_size"),
@@ -98,7 +98,7 @@ def read(settings: Settings, held: Shapes) -> Block:
         ),
         norm=Norm(
             kind="rms",
-            eps=settings.real("rms_norm_eps", default=1e-6),
+            eps=settings.eps("rms_norm_eps", 1e-6),
             offset=1.0 if gemma else 0.0,
         ),
         placement="sandwich" if gemma else "pre",

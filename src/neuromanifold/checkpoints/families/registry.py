@@ -1,8 +1,10 @@
 """Which family a model belongs to, and the match of its tensors with the family's."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from reprlib import repr as shortened
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.families import bert, gguf, gpt2, llama, neox, phi, t5, vit
@@ -69,7 +71,7 @@ def family_of(model: Model, description: Path | None = None) -> Family:
             f"give one with --config (known: {known}), or describe the model with --family FILE"
         )
     raise NotCoveredError(
-        f"models of type {word!r} are not known (known: {known}); the file has "
+        f"models of type {shortened(word)} are not known (known: {known}); the file has "
         f"{', '.join(model.names[:3])}, …: describe them with --family FILE"
     )
 
@@ -98,6 +100,13 @@ def match(model: Model, family: Family) -> Match:
             raise FileFormatError(
                 f"{model.path}: {name} has dtype {model.dtype(name)}, and weights are "
                 "floating-point numbers; convert it, with its scale if it is quantised"
+            )
+    held = Counter(part.name for slot in found if not slot.copy for part in slot.parts)
+    for name in block.shapes:
+        if held[name] != 1:
+            raise FileFormatError(
+                f"{model.path}: {name} lies in {held[name]} tensors of the file, as the family "
+                f"{family.name} has it; it must lie in one"
             )
     rest = [name for name in shapes if name not in named]
     buffers = [name for name in rest if any(name.endswith(end) for end in family.buffers)]

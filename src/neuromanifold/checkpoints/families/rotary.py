@@ -5,8 +5,10 @@ from typing import cast
 
 from neuromanifold.checkpoints.block_parts import Layout, Rotary
 from neuromanifold.checkpoints.families.settings import Settings
-from neuromanifold.errors import NotCoveredError
+from neuromanifold.errors import FileFormatError, NotCoveredError
 
+LARGEST = 2**16
+"""More coordinates of a head than any model rotates: each has a frequency."""
 _WHOLE = "partial_rotary_factor", 1.0
 
 
@@ -27,6 +29,8 @@ def rotary(
     )
     part = settings.real(share[0], default=share[1])
     size = int(size * scaling.real(_WHOLE[0], default=part))
+    if size > LARGEST:
+        raise NotCoveredError(f"rotary positions on {size} coordinates are not covered")
     frequencies = [theta ** (-2 * i / size) for i in range(size // 2)]
     kind, factor = scaling.word("rope_type", "type", default="default"), 1.0
     if kind == "linear":
@@ -55,6 +59,11 @@ def _llama3(frequency: float, scaling: Settings) -> float:
     factor = scaling.real("factor")
     low, high = scaling.real("low_freq_factor"), scaling.real("high_freq_factor")
     context = scaling.real("original_max_position_embeddings")
+    if low >= high:
+        raise FileFormatError(
+            f"the configuration's low_freq_factor must be below its high_freq_factor; got {low:g} "
+            f"and {high:g}"
+        )
     length = 2 * math.pi / frequency
     if length < context / high:
         return frequency
@@ -68,10 +77,14 @@ def _yarn(
     frequencies: list[float], settings: Settings, scaling: Settings, theta: float, size: int
 ) -> tuple[list[float], float]:
     """YaRN: a ramp between divided and kept frequencies, and a factor on cosine and sine."""
+    if theta <= 1:
+        raise FileFormatError(
+            f"rotary positions of type yarn need a rope_theta above 1; got {theta:g}"
+        )
     factor = scaling.real("factor")
     context = scaling.real(
         "original_max_position_embeddings",
-        default=float(settings.whole("max_position_embeddings")),
+        default=settings.real("max_position_embeddings"),
     )
 
     def plane(turns: float) -> float:

@@ -1,9 +1,10 @@
 """A configuration, and the values that several families read from it in the same way."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from reprlib import repr as shortened
 from typing import Any
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block import MOST_LAYERS, Block, Shapes
 from neuromanifold.checkpoints.block_parts import Activation, Attention, Head, Mlp, Norm
 from neuromanifold.errors import FileFormatError, NotCoveredError
 
@@ -101,13 +102,28 @@ class Settings:
         found = next((key for key in keys if key in self), None)
         return Settings({} if found is None else self._value((found,), None, Mapping, "a record"))
 
-    def whole(self, *keys: str, default: int | None = None) -> int:
+    def whole(
+        self, *keys: str, default: int | None = None, least: int = 1, largest: int = 2**31
+    ) -> int:
         """A whole number under the first of the keys that is there."""
-        return self._value(keys, default, int, "a whole number")
+        wanted = f"a whole number from {least} to {largest}"
+        return self._value(keys, default, int, wanted, lambda value: least <= value <= largest)
 
-    def real(self, *keys: str, default: float | None = None) -> float:
-        """A number under the first of the keys that is there."""
-        return float(self._value(keys, default, int | float, "a number"))
+    def real(self, *keys: str, default: float | None = None, least: float = 1e-30) -> float:
+        """A number under the first of the keys that is there; none of them is ever negative."""
+        wanted = f"a number from {least:g} to 1e30"
+        found = self._value(
+            keys, default, int | float, wanted, lambda value: least <= value <= 1e30
+        )
+        return float(found)
+
+    def eps(self, key: str, default: float) -> float:
+        """What a norm adds to the variance."""
+        return self.real(key, default=default, least=0.0)
+
+    def layers(self, key: str = "num_hidden_layers") -> int:
+        """The number of layers, which is also that of some lists."""
+        return self.whole(key, largest=MOST_LAYERS)
 
     def word(self, *keys: str, default: str | None = None) -> str:
         """A word under the first of the keys that is there."""
@@ -117,7 +133,14 @@ class Settings:
         """Whether the key is set."""
         return self._value((key,), default, bool, "true or false")
 
-    def _value(self, keys: tuple[str, ...], default: object, kind: Any, wanted: str) -> Any:
+    def _value(
+        self,
+        keys: tuple[str, ...],
+        default: object,
+        kind: Any,
+        wanted: str,
+        allows: Callable[[Any], bool] = lambda _: True,
+    ) -> Any:
         keys = tuple(own for key in keys for own in self.keys.get(key, (key,)))
         self.asked.update(keys)
         key = next((key for key in keys if self.config.get(key) is not None), keys[0])
@@ -128,8 +151,10 @@ class Settings:
                 f"the configuration has no {key!r}, which is needed; "
                 "add it to the model's config.json, or give a configuration with --config"
             )
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise FileFormatError(f"the configuration's {key} must be {wanted}; got {value!r}")
+        fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        if not fits or not allows(value):
+            got = shortened(value)
+            raise FileFormatError(f"the configuration's {key} must be {wanted}; got {got}")
         return value
 
 
@@ -185,7 +210,7 @@ def plain_attention(width: int, heads: int, *, bias: bool, **fields: Any) -> Att
     size = width // heads
     usual: dict[str, Any] = {"groups": heads, "key_size": size, "value_size": size}
     usual |= dict.fromkeys(("query_bias", "key_bias", "value_bias", "output_bias"), bias)
-    return Attention(heads=heads, **{"scale": size**-0.5, **usual, **fields})
+    return Attention(heads=heads, **{"scale": max(size, 1) ** -0.5, **usual, **fields})
 
 
 def usual_block(
@@ -209,7 +234,7 @@ def usual_block(
     """
     return Block(
         width=settings.whole("hidden_size"),
-        layers=settings.whole("num_hidden_layers"),
+        layers=settings.layers(),
         attention=attention,
         mlp=Mlp(
             size=settings.whole("intermediate_size", default=inner),
@@ -217,14 +242,14 @@ def usual_block(
             bias=True,
             output_bias=True,
         ),
-        norm=Norm(kind="layer", shift=True, eps=settings.real("layer_norm_eps", default=eps)),
+        norm=Norm(kind="layer", shift=True, eps=settings.eps("layer_norm_eps", eps)),
         **fields,
     )
 
 
 def windows(settings: Settings, layers: int, *, every: bool) -> tuple[int | None, ...]:
     """How many tokens back each layer sees."""
-    first = settings.whole("max_window_layers", default=0)
+    first = settings.whole("max_window_layers", default=0, least=0)
     narrow = [layer >= first and (every or layer % 2 == 0) for layer in range(layers)]
     used = settings.flag("use_sliding_window", True) and "sliding_window" in settings
     if "layer_types" in settings:
@@ -232,7 +257,7 @@ def windows(settings: Settings, layers: int, *, every: bool) -> tuple[int | None
         if not isinstance(types, list) or [t in known for t in types] != [True] * layers:
             raise FileFormatError(
                 f"the configuration's layer_types must be {layers} of {' and '.join(known)}; "
-                f"got {types!r}"
+                f"got {shortened(types)}"
             )
         narrow, used = [kind == known[1] for kind in types], True
     if not used or not any(narrow):

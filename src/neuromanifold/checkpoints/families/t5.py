@@ -31,14 +31,14 @@ def read(settings: Settings, held: Shapes) -> Block:
     return Block(
         family="t5",
         width=d,
-        layers=settings.whole("num_layers"),
+        layers=settings.layers("num_layers"),
         attention=plain_attention(d, heads, bias=False, relative=relative, causal=False, **sizes),
         mlp=Mlp(
             size=settings.whole("d_ff"),
             activation=activation(Settings({"act": act}), "act"),
             gated=word.startswith("gated-"),
         ),
-        norm=Norm(kind="rms", eps=settings.real("layer_norm_epsilon", default=1e-6)),
+        norm=Norm(kind="rms", eps=settings.eps("layer_norm_epsilon", 1e-6)),
         final_norm=True,
         tables=(("tokens", settings.whole("vocab_size")),),
     )

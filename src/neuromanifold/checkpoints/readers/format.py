@@ -41,6 +41,8 @@ def read_folder(path: Path) -> Contents:
 
 def read_file(path: Path) -> Contents:
     """The contents of one file, or of all the files that an index names."""
+    if path.exists() and not path.is_file():
+        raise FileFormatError(f"{path} is no file; give a file or a folder with one")
     if path.suffix == ".json":
         return _read_index(path)
     try:

@@ -5,11 +5,12 @@ storages. Nothing in the pickle is executed, see `torch_pickle`.
 """
 
 import io
+import mmap
 import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 
 import numpy as np
 
@@ -89,11 +90,13 @@ def _entry_span(path: Path, entry: zipfile.ZipInfo, data: np.ndarray) -> Span:
 
 def _read_legacy(path: Path, data: np.ndarray) -> tuple[object, dict[str, Span]]:
     """Five pickles (magic number, version, system, tensors, keys), then count and bytes each."""
-    with path.open("rb") as file:
-        if data[:1].tobytes() != b"\x80" or read_pickle(path, file) != LEGACY_MAGIC:
+    # unlike that of a file, `read` of a mapping takes no memory for bytes that are not there
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        pickles = cast("IO[bytes]", mapped)
+        if data[:1].tobytes() != b"\x80" or read_pickle(path, pickles) != LEGACY_MAGIC:
             raise FileFormatError(f"{path} is not a PyTorch file; save the state_dict again")
-        version, system, saved, keys = (read_pickle(path, file) for _ in range(4))
-        position = file.tell()
+        version, system, saved, keys = (read_pickle(path, pickles) for _ in range(4))
+        position = mapped.tell()
     if version != 1001 or not isinstance(system, dict) or not isinstance(keys, list):
         raise FileFormatError(f"{path} has an unknown PyTorch version {version}; save it again")
     if system.get("little_endian") is not True:

@@ -232,10 +232,17 @@ class _Allowed:
     call: Callable[..., object]
 
 
-def _ordered_dict(pairs: object = ()) -> dict[object, object]:
-    return _dictionary(
-        [part for pair in _instance(pairs, Sequence) for part in _instance(pair, Sequence)]
-    )
+def _ordered_dict(*arguments: object) -> dict[object, object]:
+    """An empty one, or that of a list of pairs (Python 2), which is used up.
+
+    So each pair is looked at once, however often a pickle names their list again.
+    """
+    flat: list[object] = []
+    for pairs in arguments:
+        listed = _instance(pairs, list)
+        flat += [part for pair in listed for part in _instance(pair, Sequence)[:2]]
+        listed.clear()
+    return _dictionary(flat)
 
 
 def _rebuild_tensor(
