@@ -180,6 +180,8 @@ def test_the_fiber_of_the_zero_layer_is_settled():
     assert no_keys.value == 6 + 6  # V arbitrary, and Q: rank Q = 2 forces K = 0
     nothing = describe_fiber(scaled(weights, key=0.0, query=0.0)).dimension
     assert nothing.value == 6 + 7  # V, and pairs K, Q of rank one with orthogonal columns
+    assert nothing.local_rank == nothing.exact_rank == 0
+    assert "rounding" not in str(nothing)
 
 
 def test_behind_a_collapsing_layer_nothing_is_seen():

@@ -349,3 +349,104 @@ def test_two_tokens_with_an_inner_skip_show_all_forms_that_are_apart(exact):
     assert outside.verdict != "different"
     assert fingerprint(inside).hash != fingerprint(network(N, N + 2 * one)).hash
     assert fingerprint(network(N, -N / 2)).hash is None
+
+
+@pytest.mark.statement("eq-8")
+def test_what_vanishes_modulo_primes_is_not_zero():
+    """An update 2^-2800 times the input, of weights that are multiples of two known primes."""
+    architecture = Architecture((2, 2, 2), (2, 2), 3, skip="residual")
+    weights = random_weights(architecture, 0)
+    tiny = np.full((1, 2, 2), np.ldexp(8388593.0 * 8388587.0, -1000))
+    second = with_tensors(weights, 1, query=tiny, key=tiny, value=tiny)
+    zero = with_tensors(weights, 1, query=0 * tiny, key=0 * tiny, value=0 * tiny)
+    assert same_function(second, zero, exact=True).verdict == "undecided"
+
+
+def merged(layer):
+    """Equal heads: what one has more the other may have less."""
+    query, key, value = (np.array(T) for T in (layer.query, layer.key, layer.value))
+    query[1], key[1] = query[0], key[0]
+    return query, key, value
+
+
+@pytest.mark.statement("softmax-layer")
+@pytest.mark.parametrize("exact", [False, True], ids=["floats", "exact"])
+@pytest.mark.parametrize("skip", ["none", "inner", "residual"])
+@pytest.mark.parametrize("tokens", [2, 3])
+def test_heads_of_one_form_share_their_values_and_opposite_ones_for_two_tokens(tokens, skip, exact):
+    architecture = Architecture((3, 3, 3), (2, 2), tokens, "softmax", heads=2, skip=skip)
+    weights = random_weights(architecture, 0)
+    query, key, value = merged(weights.layers[0])
+    value = np.round(256 * value) / 256
+    extra = np.round(value[0])
+    first = with_tensors(weights, 0, query=query, key=key, value=value)
+    moved = value + np.stack([extra, -extra])
+    assert same_function(first, with_tensors(first, 0, value=moved), exact=exact).verdict == "same"
+    opposite = np.stack([key[0], -key[0]])
+    first = with_tensors(first, 0, key=opposite)
+    for sign, other in ((1, value + np.stack([extra, extra])), (-1, moved)):
+        answer = same_function(first, with_tensors(first, 0, value=other), exact=exact)
+        assert answer.verdict == "different", (sign, answer)
+    # V_1 + V_2 and V_1 − V_2 are seen: with two tokens (V_1, V_2) at ±A and (V_2, V_1) at ∓A
+    swapped_heads = with_tensors(first, 0, key=opposite[::-1], value=value[::-1])
+    assert same_function(first, swapped_heads, exact=exact).verdict == "same"
+
+
+@pytest.mark.statement("head-mixing")
+@pytest.mark.parametrize("exact", [False, True], ids=["floats", "exact"])
+@pytest.mark.parametrize("skip", ["none", "inner", "residual"])
+def test_deep_heads_of_rank_one_swap_keys_and_values(skip, exact):
+    """h vᵀ X (kᵀ X)ᵀ qᵀ X in k and v is symmetric; the inner skip shows V, and there it is not."""
+    architecture = Architecture((3, 3, 3), (1, 2), 3, heads=2, skip=skip, value_ranks=(1, 3))
+    weights = random_weights(architecture, 0)
+    layer = weights.layers[0]
+    key, value = np.array(layer.key), np.array(layer.value)
+    key[0], value[0] = layer.value[0], layer.key[0]
+    answer = same_function(weights, with_tensors(weights, 0, key=key, value=value), exact=exact)
+    assert answer.verdict == ("different" if skip == "inner" else "same")
+
+
+def test_small_rows_count_as_much_as_large_ones():
+    """Deep layers average the difference away; the weights differ by far more than rounding."""
+    architecture = Architecture((3,) * 9, (2,) * 8, 2, "softmax", heads=2)
+    last = random_weights(architecture, 1).layers[-1]
+    sizes = np.array([1e13, 1.0])[:, None]
+    weights = with_tensors(
+        random_weights(architecture, 1), 7, key=last.key * sizes, query=last.query / sizes
+    )
+    key = np.array(last.key * sizes)
+    key[1, 1] *= 1.01
+    assert same_function(weights, with_tensors(weights, 7, key=key)).verdict != "same"
+    assert same_function(weights, weights).verdict == "same"
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["floats", "exact"])
+def test_weights_are_real_numbers_that_float64_holds(exact):
+    weights = random_weights(DEEP, 0)
+
+    def typed(dtype, more=0):
+        layers = [
+            {name: (4 * T).round().astype(dtype) + more for name, T in layer.arrays().items()}
+            for layer in weights.layers
+        ]
+        return Weights.from_tensors(DEEP, layers)
+
+    assert same_function(typed(int), typed(float), exact=exact).verdict == "same"
+    assert same_function(typed(int), weights, exact=exact).verdict == "different"
+    with pytest.raises(WeightsError, match=r"real floats; layers.0.query is complex"):
+        same_function(typed(complex), typed(complex), exact=exact)
+    with pytest.raises(WeightsError, match="has more digits"):
+        same_function(typed(np.int64, 2**60), weights, exact=exact)
+
+
+def test_an_exact_witness_shows_a_difference_in_floats_where_it_can():
+    """The first input may show it below float64 only."""
+    architecture = Architecture((2, 2, 2), (2, 2), 1, heads=2, skip="residual")
+    weights = random_weights(architecture, 0)
+    weights = with_tensors(weights, 0, key=256 * weights.layers[0].key)
+    value = np.array(weights.layers[1].value)
+    value[0, 0, 0] *= 1 + 2.0**-40
+    answer = same_function(weights, with_tensors(weights, 1, value=value), exact=True)
+    assert answer.verdict == "different"
+    assert answer.error > 0
+    assert not np.array_equal(answer.witness.first, answer.witness.second)

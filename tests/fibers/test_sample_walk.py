@@ -9,9 +9,10 @@ from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.outputs import function_deviation
+from neuromanifold.fibers.same import same_function
 from neuromanifold.fibers.sample import sample_fiber
 from neuromanifold.fibers.walk import walk
-from neuromanifold.networks.weights import random_weights
+from neuromanifold.networks.weights import Weights, random_weights
 from neuromanifold.symmetry.group_element import GroupElement
 
 DEEP = Architecture(widths=(4, 2, 3), ranks=(2, 2), tokens=3)
@@ -143,3 +144,31 @@ def test_weights_of_different_functions_have_no_path():
 def test_a_path_of_no_steps_is_refused():
     with pytest.raises(ArgumentError, match="at least one step; got 0"):
         walk(random_weights(LAYER, 0), random_weights(LAYER, 0), steps=0)
+
+
+@pytest.mark.statement("head-mixing")
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("factored", [False, True])
+def test_heads_mix_only_where_their_factors_can_take_it_up(rank, factored):
+    """A singular key has no room for the change of its form, nor a singular O for that of V."""
+    value_ranks = (2,) if factored else None
+    architecture = Architecture((2, 2), (rank,), 2, heads=2, value_ranks=value_ranks)
+    layer = random_weights(architecture, 0).layers[0].arrays()
+    assert "head mixing" in sample_fiber(random_weights(architecture, 0), 1).families
+    for name in ("key", *(["output"] if factored else [])):
+        singular = layer | {name: layer[name].copy()}
+        singular[name][0] = np.outer(singular[name][0, :, 0], [1.0, 2.0])
+        weights = Weights.from_tensors(architecture, [singular])
+        found = sample_fiber(weights, 2)
+        assert "head mixing" not in found.families
+        assert all(same_function(weights, point).verdict == "same" for point in found.points)
+
+
+def test_a_walk_behind_a_layer_without_values():
+    architecture = Architecture((2, 2, 3, 3), (3, 2, 2), 2)
+    weights = random_weights(architecture, 0)
+    layers = [dict(layer.tensors()) for layer in weights.layers]
+    layers[0]["value"] = np.zeros((1, 2, 2))
+    zero = Weights.from_tensors(architecture, layers)
+    assert str(walk(zero, random_weights(architecture, 1)))
+    assert walk(zero, zero).obstruction is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
-from neuromanifold.errors import ArgumentError, HypothesisError, NotCoveredError
+from neuromanifold.errors import HypothesisError, NotCoveredError, WeightsError
 from neuromanifold.geometry.classify import classify
 from neuromanifold.geometry.differential import factor_differential, pair_differential
 from neuromanifold.geometry.layer import Factors
@@ -256,5 +256,17 @@ def test_weights_that_are_not_finite_are_refused():
     network = architecture(3, 2, 2)
     broken = random_weights(network, 0).flatten()
     broken[3] = np.inf
-    with pytest.raises(ArgumentError, match="finite"):
+    with pytest.raises(WeightsError, match="finite"):
         classify(unflatten(network, broken))
+
+
+def test_the_coarsest_dtype_decides_what_counts_as_zero():
+    """A form of rank one whose keys were rounded to float32, beside tensors in float64."""
+    weights = random_weights(architecture(3, 2, 2), 0)
+    layer = weights.layers[0]
+    key = np.array(layer.key)
+    key[0, 1] = 0.3 * key[0, 0]
+    exact = classify(Weights.from_tensors(weights.architecture, [layer.tensors() | {"key": key}]))
+    rounded = [layer.tensors() | {"key": key.astype(np.float32)}]
+    assert exact.attention.rank == 1
+    assert classify(Weights.from_tensors(weights.architecture, rounded)).attention.rank == 1

@@ -15,7 +15,7 @@ from neuromanifold.algebra.low_rank import balanced_factors
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import HypothesisError
-from neuromanifold.fibers.determined import Determined, determined, is_zero
+from neuromanifold.fibers.determined import Determined, determined, fiber_statement, is_zero
 from neuromanifold.fibers.facts import Spectrum, WeightFacts, facts_of
 from neuromanifold.fibers.size import FiberDimension, fiber_dimension, zero_layer_dimension
 from neuromanifold.fibers.units import in_units
@@ -80,7 +80,7 @@ def describe_fiber(weights: Weights) -> FiberDescription:
     """The fiber at `weights` (thm-3.2, thm-3.7, thm-3.9)."""
     architecture, found = weights.architecture, facts_of(weights)
     seen = _softmax_fibers(architecture, found)
-    statement = _statement(architecture)
+    statement = fiber_statement(architecture)
     missing = () if seen is not None else unmet(get(statement), found.facts)
     other: Weights | None = None
     if is_zero(architecture, found.shown):
@@ -142,17 +142,6 @@ def _dimension(weights: Weights, found: WeightFacts, seen: Determined | None) ->
         seen_forms=forms,
         up_to_rounding=found.special_up_to_rounding,
     )
-
-
-def _statement(architecture: Architecture) -> str:
-    """The statement about the fibers of this kind of network."""
-    if architecture.is_linear_in_scores:
-        return "thm-3.2" if architecture.depth == 1 else "thm-3.7"
-    if architecture.depth == 1:
-        return "thm-3.9"
-    if architecture.adds_values:
-        return "softmax-inner-fibers"
-    return "softmax-causal-fibers" if architecture.attends_to_past else "softmax-fibers"
 
 
 def _zero_case(architecture: Architecture) -> str:

@@ -25,6 +25,7 @@ from neuromanifold.fibers.invariants import (
 )
 from neuromanifold.networks.exact_virtual import exact_layers
 from neuromanifold.networks.weights import Weights
+from neuromanifold.statements import Facts, applies, get
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,46 +65,49 @@ def weight_facts(weights: Weights, found: Sequence[Invariant]) -> list[FormFacts
 
 def determined(architecture: Architecture, facts: Sequence[FormFacts]) -> Determined:
     """What the function determines at weights with these facts, by the theorems above."""
-    names = frozenset(fact.name for fact in facts)
-    *forms, linear = facts
+    names, linear = frozenset(fact.name for fact in facts), facts[-1]
     if kind_of(architecture) == "table of products":
         return Determined(names, frozenset(), "prop-a.5")
-    if architecture.averages_tokens:
-        return _softmax(architecture, forms, linear)
-    if is_zero(architecture, facts):
-        return Determined(frozenset(), names, "thm-3.2")
-    applies = (
-        architecture.is_plain
-        and architecture.tokens >= 3
-        and linear.zero is False
-        and all(form.rank_two for form in forms)
-        and all(form.skew is False for form in forms[1:])
-    )
-    return Determined(names if applies else frozenset(), frozenset(), "thm-3.7")
-
-
-def _softmax(architecture: Architecture, forms: list[FormFacts], linear: FormFacts) -> Determined:
-    """L always; forms as far as tokens can differ (thm-3.9, softmax-fibers)."""
-    all_forms = frozenset(form.name for form in forms)
-    only_linear = frozenset((linear.name,))
-    if architecture.tokens == 1:
-        return Determined(only_linear, all_forms, "softmax-one-token")
-    if linear.zero:
-        return Determined(only_linear, all_forms, "thm-3.9")
-    if linear.zero is None:
+    only_linear, statement = frozenset((linear.name,)), fiber_statement(architecture)
+    if not architecture.averages_tokens:
+        if is_zero(architecture, facts):
+            return Determined(frozenset(), names, "thm-3.2")
+        only_linear = frozenset()
+    elif architecture.tokens == 1:
+        return Determined(only_linear, names - only_linear, "softmax-one-token")
+    elif linear.zero:
+        return Determined(only_linear, names - only_linear, "thm-3.9")
+    elif linear.zero is None:
         return Determined(only_linear, frozenset(), None)
+    elif architecture.depth == 1:
+        return Determined(names, frozenset(), statement)
+    elif architecture.is_plain:
+        return _until_collapse(architecture, list(facts[:-1]), only_linear)
+    everything = applies(get(statement), _least(architecture, facts))
+    return Determined(names if everything else only_linear, frozenset(), statement)
+
+
+def fiber_statement(architecture: Architecture) -> str:
+    """The statement about the fibers of this kind of network."""
+    if architecture.is_linear_in_scores:
+        return "thm-3.2" if architecture.depth == 1 else "thm-3.7"
     if architecture.depth == 1:
-        return Determined(all_forms | only_linear, frozenset(), "thm-3.9")
-    if architecture.is_plain:
-        return _until_collapse(architecture, forms, only_linear)
-    alone = architecture.adds_nothing or architecture.attends_to_all
-    every = all(form.zero is False and form.apart for form in forms)
-    if architecture.adds_nothing:
-        every = all(form.skew is False for form in forms[:-1])
-    every = every or architecture.tokens >= 3
-    seen = all_forms | only_linear if alone and every else only_linear
-    kind = "softmax-inner-fibers" if architecture.adds_values else "softmax-causal-fibers"
-    return Determined(seen, frozenset(), kind)
+        return "thm-3.9"
+    if architecture.adds_values:
+        return "softmax-inner-fibers"
+    return "softmax-causal-fibers" if architecture.attends_to_past else "softmax-fibers"
+
+
+def _least(architecture: Architecture, facts: Sequence[FormFacts]) -> Facts:
+    """What is sure: where floats cannot tell, a form is zero, skew and paired with another."""
+    *forms, linear = facts
+    return replace(
+        Facts.of(architecture),
+        form_ranks=tuple(2 if one.rank_two else int(one.zero is False) for one in forms),
+        skew_forms=tuple(one.skew is not False for one in forms),
+        paired_forms=tuple((1, m) for m, one in enumerate(forms, start=1) if not one.apart),
+        linear_rank=int(linear.zero is False),
+    )
 
 
 def _until_collapse(

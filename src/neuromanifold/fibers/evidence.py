@@ -23,6 +23,7 @@ from neuromanifold.fibers.invariants import (
     virtual_invariants,
 )
 from neuromanifold.fibers.outputs import common_units, output_difference, outputs, random_inputs
+from neuromanifold.fibers.side_by_side import equal_side_by_side
 from neuromanifold.fibers.units import InUnits, in_units
 from neuromanifold.networks.exact_virtual import exact_layers
 from neuromanifold.networks.weights import Weights
@@ -111,6 +112,15 @@ def gather(
         largest=_described(architecture, worst),
         doubt=_doubt(compared),
     )
+
+
+def proved_equal(first: Weights, second: Weights) -> Reason | None:
+    """Why the functions are equal, for the floats as they are; None where nothing proves it."""
+    reason = gather(first, second).equal
+    if reason is None and equal_side_by_side(first, second):
+        text = "run side by side, their layers do the same to what both networks hold"
+        reason = Reason("eq-8", text)
+    return reason
 
 
 def _equal_reason(first: Weights, second: Weights, shared: Determined) -> Reason:

@@ -11,7 +11,8 @@ average what distinguishes two functions away until it is below rounding.
    rounding, head by head, and what else can be compared is no further apart than 1/16 of its size.
 3. Outputs at inputs that keep tokens apart: where they differ by more than rounding explains, the
    input is a witness, and the functions are different.
-4. Equality of the invariants of the floats as they are, in whole numbers.
+4. A proof for the floats as they are: equal invariants in whole numbers, or layers that are equal
+   when both networks run side by side (`fibers.side_by_side`).
 
 Nothing here depends on the order of the two weights, and all sizes are free of powers of two.
 """
@@ -26,7 +27,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, UNDECIDED_FACTOR
-from neuromanifold.fibers.evidence import Evidence, gather
+from neuromanifold.fibers.evidence import Evidence, gather, proved_equal
 from neuromanifold.fibers.outputs import (
     OutputDifference,
     Outputs,
@@ -132,12 +133,11 @@ def same_function(
             rounding only are different.
     """
     _check_comparable(first, second)
-    for weights in (first, second):
-        in_float64(weights)  # refuses entries that are not finite
+    double = in_float64(first), in_float64(second)  # refuses what is no finite float
     if exact:
         from neuromanifold.fibers.same_exact import compare_exactly
 
-        return compare_exactly(first, second, inputs=inputs, seed=seed)
+        return compare_exactly(*double, inputs=inputs, seed=seed)
     units = common_units(first, second)
     X = random_inputs((first.architecture, second.architecture), inputs, seed)
     whole = first.architecture.adds_input != second.architecture.adds_input
@@ -222,7 +222,7 @@ def _decide(
         if found.element.mixes_heads:
             statement = "head-mixing"
         return "same", "a symmetry carries one to the other", statement
-    reason = evidence.equal or gather(first, second).equal
+    reason = evidence.equal or proved_equal(first, second)
     if reason is not None:
         return "same", reason.text, reason.statement
     return "undecided", evidence.doubt, None

@@ -6,12 +6,14 @@ import numpy as np
 
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
+from neuromanifold.fibers.normal_form.factors import numeric_rank
 from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.units import in_float64
 from neuromanifold.networks.weights import Weights
 from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.families import families_of
 from neuromanifold.symmetry.group_element import GroupElement
+from neuromanifold.symmetry.heads import HeadMixing
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def sample_fiber(
     """Random points of the fiber of `weights` (eq-6).
 
     Every point is moved by a random element of all families that hold, and by head mixing where
-    that acts as a group (head-mixing).
+    that acts as a group and keys and outer factors of values have full rank (head-mixing).
 
     Args:
         weights: a point of the fiber.
@@ -65,20 +67,35 @@ def sample_fiber(
     if not 1 <= condition < np.inf:
         raise ArgumentError(f"condition must be at least 1 and finite; got {condition}")
     W, architecture = in_float64(weights), weights.architecture
-    generator = np.random.default_rng(seed)
+    generator, mixed = np.random.default_rng(seed), _lets_heads_mix(W)
+    parts = GroupElement.identity(architecture).families
     others = [
         family
         for family in families_of(attention_network(architecture))
-        if family.name not in GroupElement.identity(architecture).families and family.is_group
+        if family.is_group and family.name not in (*parts, *([] if mixed else [HeadMixing.name]))
     ]
     points = []
     for _ in range(count):
-        element = GroupElement.random(architecture, generator, condition, mixed=True)
+        element = GroupElement.random(architecture, generator, condition, mixed=mixed)
         point = named(element.act(W))
         for family in others:
             point = family.act(family.random(generator, condition), point)
         points.append(Weights.from_named(architecture, point))
-    families = GroupElement.identity(architecture).families
-    families = (*families, *(family.name for family in others))
+    names = (*parts, *(family.name for family in others))
+    families = tuple(name for name in names if mixed or name != HeadMixing.name)
     deviation = max(function_deviation(W, point, seed=seed) for point in points)
     return FiberSample(tuple(points), families, condition, seed, deviation)
+
+
+def _lets_heads_mix(weights: Weights) -> bool:
+    """Whether every K_h is injective and every O_h onto: queries and values can take up a change.
+
+    Singular values count as zero as they do when factors are matched.
+    """
+    stacks = [layer.arrays() for layer in weights.layers]
+    return all(
+        numeric_rank(np.linalg.svd(T, compute_uv=False)) == T.shape[axis]
+        for layer in stacks
+        for name, axis in (("key", 1), ("output", 0))
+        for T in layer.get(name, ())
+    )

@@ -47,7 +47,7 @@ class FiberDimension(Recorded):
 
     Attributes:
         lower: the dimension of what is known to lie in the fiber.
-        upper: the parameters less the local rank.
+        upper: the parameters less the local rank, or what a theorem says.
         local_rank: the rank of the differential of W ↦ φ_W that counts.
         exact_rank: its rank at the floats as they are, proved from below; None when the
             exponentials of a softmax network are not independent at these weights.
@@ -113,12 +113,13 @@ def fiber_dimension(
         near = _numeric_ranks(weights, np.concatenate(list(tangents.values())))
         if near is not None:
             lower, local = near
+    upper = parameters - local
     if settled is not None:
-        lower, local = settled, parameters - settled
+        lower = upper = settled
     expected = dimension_formula(architecture).dimension
     return FiberDimension(
         lower=lower,
-        upper=parameters - local,
+        upper=upper,
         local_rank=local,
         exact_rank=exact,
         generic=None if expected is None else parameters - expected,

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -37,30 +38,49 @@ class InUnits:
     Attributes:
         weights: Ŵ, float64.
         rounding: for each layer and tensor the error of each entry, in the same units.
+        shifts: for each layer and tensor the exponents k with Ŵ = 2^k W.
         input: s.
         output: o.
     """
 
     weights: Weights
     rounding: tuple[dict[str, np.ndarray], ...]
+    shifts: tuple[dict[str, np.ndarray], ...]
     input: int
     output: int
 
 
 def in_float64(weights: Weights) -> Weights:
-    """The same weights as float64 NumPy arrays; NaN and infinite entries are an error."""
+    """The same weights as float64 NumPy arrays; what those do not hold exactly is an error."""
     for name, tensor in weights.named_tensors():
-        if not np.isfinite(np.asarray(tensor, dtype=np.float64)).all():
+        array = np.asarray(tensor)
+        kind = "complex" if array.dtype.kind == "c" else str(array.dtype)
+        if not (jnp.issubdtype(array.dtype, np.floating) or array.dtype.kind in "iu"):
+            raise WeightsError(f"weights must be real floats; {name} is {kind}: convert it")
+        with np.errstate(all="ignore"):
+            double = array.astype(np.float64)
+            held = np.array_equal(double.astype(array.dtype), array, equal_nan=True)
+        if not np.isfinite(double).all():
             raise WeightsError(
                 f"weights must be finite; {name} has entries that are NaN or infinite: mend them"
             )
+        if not held:
+            raise WeightsError(
+                f"weights must be float64 or shorter; {name} ({kind}) has more digits"
+            )
     return jax.tree.map(partial(np.asarray, dtype=np.float64), weights)
+
+
+def _precision(dtype: np.dtype) -> jnp.finfo:
+    """The numbers of a dtype; those of float64 for longer floats and for whole numbers."""
+    short = jnp.issubdtype(dtype, np.floating) and dtype.itemsize < 8
+    return jnp.finfo(dtype if short else np.float64)
 
 
 def unit_roundoff(*weights: Weights) -> float:
     """The distance from 1 to the next number, in the coarsest dtype among the tensors."""
     return max(
-        float(np.finfo(np.asarray(tensor).dtype).eps)
+        float(_precision(np.asarray(tensor).dtype).eps)
         for w in weights
         for _, tensor in w.named_tensors()
     )
@@ -74,6 +94,7 @@ def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
     output = input_exponent if residual else 0
     layers: list[dict[str, np.ndarray]] = []
     rounding: list[dict[str, np.ndarray]] = []
+    exponents: list[dict[str, np.ndarray]] = []
     for i, (stored, layer) in enumerate(
         zip(weights.layers, in_float64(weights).layers, strict=True)
     ):
@@ -104,10 +125,10 @@ def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
                 for k in [shifts[name]]
             }
         )
+        exponents.append(shifts)
         c = c_next
-    return InUnits(
-        Weights.from_tensors(architecture, layers), tuple(rounding), input_exponent, output
-    )
+    scaled = Weights.from_tensors(architecture, layers)
+    return InUnits(scaled, tuple(rounding), tuple(exponents), input_exponent, output)
 
 
 def size_exponent(weights: Weights) -> int:
@@ -179,7 +200,7 @@ def _rounding(
     dtype: np.dtype, T: np.ndarray, scaled: np.ndarray, shift: np.ndarray
 ) -> Float[np.ndarray, "..."]:
     """The error of each entry: relative to it, and absolute where it is subnormal; zeros stand."""
-    numbers = np.finfo(dtype)
+    numbers = _precision(dtype)
     error = (float(numbers.eps) + _ARITHMETIC) * np.abs(scaled)
     subnormal = (T != 0) & (np.abs(T) < numbers.tiny)
     if subnormal.any():

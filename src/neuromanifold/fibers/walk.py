@@ -149,7 +149,7 @@ def _unseen_projectors(weights: Weights) -> list[Float[np.ndarray, "d d"] | None
             projectors.append(None)
             continue
         U, S, _ = np.linalg.svd(np.hstack(list(np.asarray(layer.value_maps()) @ R)))
-        r = numeric_rank(S) if S[0] > 0 else 0
+        r = numeric_rank(S)
         R = U[:, :r]
         projectors.append(U[:, r:] @ U[:, r:].T if r < len(U) else None)
     return projectors

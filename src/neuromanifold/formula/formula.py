@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from neuromanifold.architecture import READOUTS, Architecture
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.formula.all_widths import virtual_upper_bound
 from neuromanifold.formula.heads import linear_maps, pairs_dimension
@@ -46,7 +46,7 @@ _STATEMENTS: dict[str, Callable[[Architecture], int | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class DimensionFormula(Displayed):
+class DimensionFormula(Displayed, Recorded):
     """A dimension in theory.
 
     Attributes:
@@ -80,15 +80,6 @@ class DimensionFormula(Displayed):
             "" if self.statement is None else rf"\quad\text{{({self.status}, {self.statement})}}"
         )
         return rf"$\dim = {value}{source}$"
-
-    def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "dimension": self.dimension,
-            "status": self.status,
-            "statement": self.statement,
-            "unmet": list(self.unmet),
-        }
 
 
 def dimension_formula(architecture: Architecture, readout: str = "logits") -> DimensionFormula:

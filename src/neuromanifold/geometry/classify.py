@@ -19,7 +19,7 @@ from neuromanifold.algebra.low_rank import NumericRank, numeric_rank
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed, Recorded
-from neuromanifold.errors import ArgumentError
+from neuromanifold.fibers.units import in_float64, unit_roundoff
 from neuromanifold.geometry.differential import (
     ExactRanks,
     check_size,
@@ -153,10 +153,8 @@ def classify(
         field: a prime field, to compute all ranks over it too.
     """
     check_layer(weights.architecture, "low-rank-singular")
-    factors = Factors.of(weights)
+    factors = Factors.of(in_float64(weights))
     check_size(weights.architecture.widths[0], weights.architecture.widths[1])
-    if not all(np.all(np.isfinite(x)) for _, x in weights.named_tensors()):
-        raise ArgumentError("weights of finite numbers were wanted; some are infinite or NaN")
     if tolerance is None:
         tolerance = _rounding(weights)
     scales = _scales(factors)
@@ -191,9 +189,8 @@ def _rounding(weights: Weights) -> float:
     A sum of a products is off by at most a·eps relative to the norms; the weights themselves, when
     they come from a computation with sizes d and d', by about as much. 16 covers such computations.
     """
-    dtype = np.result_type(*(np.asarray(x).dtype for _, x in weights.named_tensors()))
     architecture = weights.architecture
-    return 16 * max(*architecture.widths, *architecture.ranks) * float(np.finfo(dtype).eps)
+    return 16 * max(*architecture.widths, *architecture.ranks) * unit_roundoff(weights)
 
 
 def _scales(factors: Factors) -> tuple[float, float]:

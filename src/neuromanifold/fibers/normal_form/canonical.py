@@ -164,7 +164,7 @@ def _output_coordinates(
     d = V.shape[1]
     stacked = np.hstack(list(V))
     _, S, Wt = np.linalg.svd(stacked, full_matrices=False)
-    r = numeric_rank(S, ROUNDED_ZERO) if S[0] > 0 else 0
+    r = numeric_rank(S, ROUNDED_ZERO)
     if 0 < r < len(S) and S[r] > 0:
         gaps.append(float(S[r - 1] / S[r]))
     N = (Wt[:r].T @ closest_rotation(Wt[:r].T)).T

@@ -34,7 +34,7 @@ from neuromanifold.fibers.normal_form.factors import match_factors, numeric_rank
 from neuromanifold.fibers.transport.matching import match_heads, scale_factor
 from neuromanifold.fibers.transport.refine import refine
 from neuromanifold.fibers.transport.wide import Alignment, complete_interfaces
-from neuromanifold.fibers.units import in_float64, unit_roundoff
+from neuromanifold.fibers.units import in_float64, in_units, unit_roundoff
 from neuromanifold.networks.family import Element
 from neuromanifold.networks.weights import Layer, Weights
 from neuromanifold.symmetry.attention import named
@@ -47,8 +47,8 @@ _STORED, _COMPUTED = 4.0, 16.0
 _ROUNDING = 1e-14
 _MIXED = 2.0**-40  # what is lost where a matrix of keys is inverted
 _STEPS = 30
-LARGEST_TOLERANCE = 2.0**-16
-"""A residual above this is not rounding, whatever the condition of the element."""
+_LARGEST = 2.0**-16
+"""A residual above this was not made by computing, whatever the condition of the element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,11 @@ class Transport(Displayed, Recorded):
 
     Attributes:
         element: the group element g.
-        residual: the largest ‖g·W − W'‖ / ‖W'‖ among the heads of all tensors.
+        residual: the largest ‖g·W − W'‖ / ‖W'‖ among the heads of all tensors, in units in which
+            their rows have size one.
         tolerance: the residual that rounding explains: a few times the unit roundoff of the
             weights' dtype, with which W' was stored, and that of float64 times the condition of g,
-            with which W' was computed.
+            with which W' was computed, unless that could explain just any residual.
         choices: where g was not unique, and how many parameters were free.
     """
 
@@ -73,7 +74,7 @@ class Transport(Displayed, Recorded):
     @property
     def found(self) -> bool:
         """Whether g carries the first weights to the second up to rounding."""
-        return self.residual <= self.tolerance <= LARGEST_TOLERANCE
+        return self.residual <= self.tolerance
 
     @property
     def unique(self) -> bool:
@@ -134,7 +135,8 @@ def _measured(
         element, choices = GroupElement.identity(W.architecture), ()
         residual = _residual(W, W_new)
     computed = _COMPUTED * float(np.finfo(np.float64).eps) * element.condition
-    return Transport(element, residual, _STORED * unit + computed, choices)
+    tolerance = _STORED * unit + (computed if computed <= _LARGEST else 0.0)
+    return Transport(element, residual, tolerance, choices)
 
 
 def _mixed_heads(W: Weights, W_new: Weights) -> tuple[GroupElement, tuple[str, ...]]:
@@ -310,12 +312,16 @@ def _refined(element: GroupElement, W: Weights, W_new: Weights) -> tuple[GroupEl
 
 
 def _residual(moved: Weights, wanted: Weights) -> float:
-    """The largest relative error of a head; where it should be 0 only 0 has none."""
-    worst = 0.0
-    for (_, T), (_, T_new) in zip(moved.named_tensors(), wanted.named_tensors(), strict=True):
-        errors = np.linalg.norm(np.asarray(T) - np.asarray(T_new), axis=(1, 2))
-        sizes = np.linalg.norm(np.asarray(T_new), axis=(1, 2))
-        with np.errstate(all="ignore"):
-            relative = np.where(errors == 0, 0.0, errors / sizes)
-        worst = max(worst, float(np.where(np.isnan(relative), np.inf, relative).max()))
+    """The largest relative error of a head; where it should be 0 only 0 has none.
+
+    Both are taken in the units of W', in which a small row counts as much as a large one.
+    """
+    worst, units = 0.0, in_units(wanted)
+    for layer, goal, shifts in zip(moved.layers, units.weights.layers, units.shifts, strict=True):
+        for name, T_new in goal.arrays().items():
+            T = np.ldexp(np.asarray(layer.tensors()[name]), shifts[name])
+            errors = np.linalg.norm(T - T_new, axis=(1, 2))
+            with np.errstate(all="ignore"):
+                relative = np.where(errors == 0, 0.0, errors / np.linalg.norm(T_new, axis=(1, 2)))
+            worst = max(worst, float(np.where(np.isnan(relative), np.inf, relative).max()))
     return worst
