@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import neuromanifold as nm
-from neuromanifold.display import Recorded, as_json
+from neuromanifold.display import Recorded
 from neuromanifold.errors import MissingExtraError
 from neuromanifold.fibers.fingerprint import fingerprint
+from neuromanifold.files import as_json
 from neuromanifold.recovery.oracle import network_oracle
 
 NET = nm.Architecture((3, 2), (2,), 3)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from neuromanifold.files import LARGEST_EXACT, plain
+from neuromanifold.files import LARGEST_EXACT, as_json
 
 
 @pytest.mark.parametrize(
@@ -17,14 +17,14 @@ from neuromanifold.files import LARGEST_EXACT, plain
         ({1: (2.5, None, True)}, {"1": [2.5, None, True]}),
         (float("nan"), None),
         ([float("inf"), np.array([-np.inf, 1.0])], [None, [None, 1.0]]),
-        (Fraction(1, 3), "1/3"),
+        (Fraction(1, 3), 1 / 3),
         (2**60, 2**60),
     ],
 )
 def test_values_become_what_json_has(value, expected):
-    assert plain(value) == expected
-    assert type(plain(value)) is type(expected)
+    assert as_json(value) == expected
+    assert type(as_json(value)) is type(expected)
 
 
 def test_a_page_gets_numbers_that_javascript_would_round_as_text():
-    assert plain([2**53, 2**53 + 1, True], largest=LARGEST_EXACT) == [2**53, str(2**53 + 1), True]
+    assert as_json([2**53, 2**53 + 1, True], largest=LARGEST_EXACT) == [2**53, str(2**53 + 1), True]

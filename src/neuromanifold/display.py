@@ -5,15 +5,13 @@ Pure Python and inline styles: a notebook that was saved looks the same without 
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from fractions import Fraction
+from dataclasses import fields
 from importlib import import_module
-from math import isfinite
 from operator import attrgetter
-from pathlib import PurePath
 from typing import Any, ClassVar
 
 from neuromanifold.errors import MissingExtraError
+from neuromanifold.files import as_json
 
 _COLOURS = ("#8ec5a6", "#f2c46d", "#9cc3ee", "#e5a3a0", "#c6b3e6", "#bfc7d1", "#f0b48a")
 _CELL = "padding:.1em .6em;border-bottom:1px solid rgba(128,128,128,.35);"
@@ -68,25 +66,6 @@ class Displayed:
         except ImportError:
             raise MissingExtraError("a table as a frame needs pandas: pip install pandas") from None
         return pandas.DataFrame(list(self._rows()))
-
-
-def as_json(value: Any) -> Any:
-    """A value as JSON has it: lists, objects, and null for numbers that are not finite."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if hasattr(value, "tolist"):
-        return as_json(value.tolist())
-    if isinstance(value, float | Fraction):
-        return float(value) if isfinite(value) else None
-    if isinstance(value, PurePath):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): as_json(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [as_json(part) for part in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
-    return value
 
 
 def _asked(value: object, name: str) -> Any:

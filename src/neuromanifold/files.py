@@ -10,6 +10,9 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from functools import partial
 from math import inf, isfinite
 from pathlib import Path
 from reprlib import repr as shortened
@@ -87,21 +90,25 @@ LARGEST_EXACT = 2**53
 """Whole numbers above this are no numbers of JavaScript: a page gets them as text."""
 
 
-def plain(value: Any, *, largest: float = inf) -> Any:
+def as_json(value: Any, *, largest: float = inf) -> Any:
     """The value as JSON has it: arrays as lists, null for what is not finite, the rest as text.
 
     Args:
         value: any value of results.
         largest: whole numbers beyond this are given as text.
     """
+    again = partial(as_json, largest=largest)
+    for form in ("to_dict", "tolist"):
+        if hasattr(value, form):
+            return again(getattr(value, form)())
     if isinstance(value, Mapping):
-        return {str(key): plain(part, largest=largest) for key, part in value.items()}
+        return {str(key): again(part) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(part, largest=largest) for part in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist(), largest=largest)
-    if isinstance(value, float):
-        return value if isfinite(value) else None
+        return [again(part) for part in value]
+    if is_dataclass(value):
+        return {field.name: again(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, float | Fraction):
+        return float(value) if isfinite(value) else None
     if isinstance(value, int) and not isinstance(value, bool):
         return value if abs(value) <= largest else str(value)
     return value if isinstance(value, str | bool | None) else str(value)

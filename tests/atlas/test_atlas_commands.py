@@ -114,11 +114,12 @@ def test_a_table_of_some_columns_and_rows(folder, capsys, tmp_path):
 
 
 def test_parquet_without_its_extra_is_a_sentence(folder, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("neuromanifold.atlas.table.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "a.parquet"
     code, _, err = run(capsys, "atlas", "export", folder / "a.sqlite", "--parquet", path)
     assert code == 2
-    assert "install neuromanifold[parquet]" in err
+    assert "needs the package pyarrow" in err
+    assert "neuromanifold[parquet]" in err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -248,6 +248,11 @@ DAMAGE = {
     ],
     "time": ["UPDATE results SET seconds = 'long'", "UPDATE results SET seconds = 9e999"],
     "checksum": ["UPDATE results SET checksum = 'x'"],
+    "no UTF-8": [
+        "UPDATE results SET evidence = CAST(x'7bff' AS TEXT)",
+        "UPDATE results SET readout = CAST(x'6cff' AS TEXT)",
+        "UPDATE architectures SET json = CAST(x'7bff' AS TEXT) || id",
+    ],
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from neuromanifold.errors import FileFormatError
-from neuromanifold.files import plain
+from neuromanifold.files import as_json
 from neuromanifold.paper.checks.evidence import Evidence, evidence_of
 from neuromanifold.paper.checks.trial import Trial
 from neuromanifold.statements import get
@@ -76,7 +76,7 @@ def test_evidence_survives_json():
         "rank": 3,
         "table": {"1": [2.5, None]},
     }
-    assert plain(Fraction(1, 3)) == "1/3"
+    assert as_json(Fraction(1, 3)) == 1 / 3
 
 
 @pytest.mark.parametrize("data", [{}, {"id": "x"}, [1], None])

@@ -5,14 +5,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from neuromanifold.atlas.computation import run_batch
 from neuromanifold.atlas.record import RECORD_VERSION, Record
 from neuromanifold.atlas.sweep import Finished
 from neuromanifold.atlas.tasks import Task
-from neuromanifold.errors import ArgumentError, NeuromanifoldError
+from neuromanifold.errors import NeuromanifoldError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -73,14 +72,9 @@ class DaskCluster:
 @contextmanager
 def dask_cluster(address: str) -> Iterator[DaskCluster]:
     """Connect to a scheduler that is running, and leave it running."""
-    if find_spec("distributed") is None:
-        raise ArgumentError(
-            "--scheduler needs Dask: install neuromanifold[atlas], or leave --scheduler out to run "
-            "on this machine"
-        )
-    _check_scheduler(address)
     from distributed import Client
 
+    _check_scheduler(address)
     # A worker or a scheduler that goes away is our business, which has its own sentence.
     for name in ("distributed", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

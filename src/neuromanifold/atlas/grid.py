@@ -23,7 +23,7 @@ from neuromanifold.atlas.choices import (
     numbers,
 )
 from neuromanifold.atlas.expression import Condition, parse_condition
-from neuromanifold.atlas.shipped import named_file, no_file
+from neuromanifold.atlas.shipped import named_file
 from neuromanifold.errors import ArchitectureError, ArgumentError, FileFormatError
 
 _FIELDS = tuple(field.name for field in fields(Architecture))
@@ -178,9 +178,7 @@ class Grid:
 
 def load_grid(path: str | Path) -> Grid:
     """Read a grid from a TOML file, or one of the package by its name."""
-    name, path = path, named_file(path, "grids")
-    if not path.is_file():
-        raise no_file(name, "grids", "a grid (TOML)")
+    path = named_file(path, "grids")
     if path.stat().st_size > _LARGEST_FILE:
         raise FileFormatError(f"{path} is larger than a grid can be; describe it by ranges")
     try:

@@ -8,6 +8,7 @@ from neuromanifold.errors import FileFormatError
 
 Kind = Literal["grids", "tables"]
 _SUFFIX: dict[Kind, str] = {"grids": ".toml", "tables": ".csv"}
+_WANTED: dict[Kind, str] = {"grids": "a grid (TOML)", "tables": "an atlas made by `atlas run`"}
 
 
 def shipped(kind: Kind) -> dict[str, Path]:
@@ -19,13 +20,9 @@ def shipped(kind: Kind) -> dict[str, Path]:
 def named_file(name: str | Path, kind: Kind) -> Path:
     """The file with this path, else the one of the package with this name."""
     path, ours = Path(name), shipped(kind)
-    if path.exists() or str(name) not in ours:
-        return path
-    return ours[str(name)]
-
-
-def no_file(name: str | Path, kind: Kind, wanted: str) -> FileFormatError:
-    """The sentence for a name that is neither a file nor known."""
-    return FileFormatError(
-        f"{name} is not a file; give {wanted} or a name: {', '.join(shipped(kind))}"
-    )
+    if not path.exists():
+        path = ours.get(str(name), path)
+    if not path.is_file():
+        names = ", ".join(ours)
+        raise FileFormatError(f"{name} is not a file; give {_WANTED[kind]} or a name: {names}")
+    return path

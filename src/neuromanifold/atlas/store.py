@@ -164,7 +164,8 @@ class Store:
             except DamagedRowError:
                 damaged.append(tuple(row[column] for column in RESULT_KEY))
         if damaged:
-            named = " AND ".join(f"{column} IS ?" for column in RESULT_KEY)
+            # As bytes, since a damaged key need not be a text.
+            named = " AND ".join(f"CAST({key} AS BLOB) IS CAST(? AS BLOB)" for key in RESULT_KEY)
             with self._transaction():
                 self._connection.executemany(f"DELETE FROM results WHERE {named}", damaged)
         return len(damaged)
@@ -265,10 +266,19 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise FileFormatError(f"{path} cannot be opened: {error}") from None
     connection.row_factory = sqlite3.Row
+    connection.text_factory = _text
     # A file from somebody else: no functions from its schema, and no value larger than any of ours.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2**24)
     return connection
+
+
+def _text(stored: bytes) -> str | bytes:
+    """A text of the file; bytes that are none are left as they are, for the row is damaged."""
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored
 
 
 def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:

@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from neuromanifold.architecture import READOUTS, Architecture
 from neuromanifold.atlas.record import COLUMNS, OUTCOME, VERDICTS, Record
-from neuromanifold.atlas.shipped import named_file, no_file
+from neuromanifold.atlas.shipped import named_file
 from neuromanifold.atlas.store import Store, Sweep, open_for_reading
 from neuromanifold.atlas.tasks import Task, largest_primes
 from neuromanifold.errors import ArgumentError, FileFormatError, NeuromanifoldError
@@ -68,8 +67,6 @@ class Table:
 def open_atlas(name: str | Path) -> Iterator[Store | Table]:
     """Open a store or a table for reading, by its path or by the name of one of the package."""
     path = named_file(name, "tables")
-    if not path.is_file():
-        raise no_file(name, "tables", "an atlas made by `atlas run`")
     if path.suffix == ".csv":
         yield Table(path)
     else:
@@ -148,10 +145,6 @@ def write_parquet(
     records: Iterable[Record], path: str | Path, columns: Sequence[str] = COLUMNS
 ) -> int:
     """Write a Parquet table and return its number of rows."""
-    if find_spec("pyarrow") is None:
-        raise ArgumentError(
-            "Parquet needs the package pyarrow: install neuromanifold[parquet], or export --csv"
-        )
     import pyarrow as pa
     from pyarrow import parquet
 

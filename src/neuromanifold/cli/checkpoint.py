@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.figures import check_figure, write_figure
+from neuromanifold.cli.figures import check_figure
 from neuromanifold.cli.options import Dtype, Force, Seed, dtype_of
 from neuromanifold.cli.output import columns
 from neuromanifold.cli.run import RUN, RunOptions
@@ -93,9 +93,9 @@ def audit(
         found = opened.audit(readout, certify=certify)
     if figure is not None:
         from neuromanifold.checkpoints.picture import audit_figure
-        from neuromanifold.style import figure_of
+        from neuromanifold.style import figure_of, save_figure
 
-        write_figure(figure_of(audit_figure(found)[0]), figure, force=force)
+        save_figure(figure_of(audit_figure(found)[0]), figure, force=force)
     if html is not None:
         from neuromanifold.checkpoints.picture import audit_page
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from neuromanifold.cli.checkpoint import MODEL, Model, ModelOptions, cost_of
-from neuromanifold.cli.figures import check_figure, write_figure
+from neuromanifold.cli.figures import check_figure
 from neuromanifold.cli.options import Dtype, Force, Seed, dtype_of
 from neuromanifold.cli.output import columns, print_answer
 from neuromanifold.cli.run import RUN, RunOptions
@@ -34,9 +34,9 @@ def compare(
         found = one.compare(other)
     if figure is not None:
         from neuromanifold.checkpoints.heatmap import compare_figure
-        from neuromanifold.style import figure_of
+        from neuromanifold.style import figure_of, save_figure
 
-        write_figure(figure_of(compare_figure(found)[0]), figure, force=force)
+        save_figure(figure_of(compare_figure(found)[0]), figure, force=force)
     rows = [("layer", "scores", "writing", "MLP", "heads moved", "neurons moved", "unchanged")]
     rows += [
         (

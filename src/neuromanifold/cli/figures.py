@@ -1,15 +1,12 @@
 """Figures that commands write: --figure FILE.png, .svg or .pdf."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from neuromanifold.errors import ArgumentError
 from neuromanifold.files import check_writable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FigureFile = Annotated[Path | None, Parameter(help="draw it into this file, .png, .svg or .pdf")]
 
@@ -19,10 +16,3 @@ def check_figure(path: Path | None, *, force: bool) -> None:
     if path is not None and path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ArgumentError(f"--figure writes .png, .svg or .pdf; got {path.name}")
     check_writable(path, force=force)
-
-
-def write_figure(figure: "Figure", path: Path, *, force: bool) -> None:
-    """Write the figure in the format of the file's name."""
-    from neuromanifold.style import save_figure
-
-    save_figure(figure, path, force=force)

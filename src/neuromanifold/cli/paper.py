@@ -1,7 +1,8 @@
 """`neuromanifold paper`: check every statement and write the report."""
 
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, get_args
 
 from cyclopts import Parameter
 
@@ -10,9 +11,6 @@ from neuromanifold.cli.output import print_answer, say
 from neuromanifold.cli.run import Json
 from neuromanifold.files import make_folder
 from neuromanifold.waiting import progress
-
-if TYPE_CHECKING:
-    from neuromanifold.paper.checks.evidence import Evidence
 
 
 def paper(
@@ -31,6 +29,7 @@ def paper(
 
     Example: neuromanifold paper --out report
     """
+    from neuromanifold.paper.checks.evidence import Evidence, Verdict
     from neuromanifold.paper.checks.run import check_statements
     from neuromanifold.paper.report.write import write_report
     from neuromanifold.statements import STATEMENTS, get
@@ -51,17 +50,14 @@ def paper(
             f"interrupted after {len(evidence)} of {len(ids)} checks; what is done is kept in "
             f"{kept}: start again to go on"
         ) from None
-    report = write_report(evidence, out, quick=quick, seed=seed)
-    results = [one.to_dict() for one in evidence]
-    answer = {"statements": results, "failed": report.failed, "page": str(report.page)}
-    lines = _summary(evidence, report.failed)
-    print_answer(json, answer, *lines, f"open {report.page.resolve()}")
-    return 1 if report.failed else 0
-
-
-def _summary(evidence: "list[Evidence]", failed: tuple[str, ...]) -> list[str]:
-    """How many statements came out how, and which ones failed."""
-    verdicts = [one.verdict for one in evidence]
-    counts = {word: verdicts.count(word) for word in ("holds", "corrected", "conjecture", "fails")}
-    line = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    return [line, *(f"fails: {id_}" for id_ in failed)]
+    page = write_report(evidence, out, quick=quick, seed=seed)
+    failed = [one.id for one in evidence if one.verdict == "fails"]
+    counts = Counter(one.verdict for one in evidence)
+    print_answer(
+        json,
+        {"statements": evidence, "failed": failed, "page": page},
+        ", ".join(f"{counts[word]} {word}" for word in get_args(Verdict) if counts[word]),
+        *(f"fails: {id_}" for id_ in failed),
+        f"open {page.resolve()}",
+    )
+    return 1 if failed else 0

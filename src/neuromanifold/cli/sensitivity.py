@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.figures import FigureFile, check_figure, write_figure
+from neuromanifold.cli.figures import FigureFile, check_figure
 from neuromanifold.cli.options import DEFAULT_NETWORK, Force, NetworkOptions, Seed
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import sensing, sizes_of
@@ -33,7 +33,7 @@ def sensitivity(
         answer = compute(architecture, spread=spread, inputs=inputs, seed=seed)
     if figure is not None:
         from neuromanifold.plots import plot_sensitivity
-        from neuromanifold.style import figure_of
+        from neuromanifold.style import figure_of, save_figure
 
-        write_figure(figure_of(plot_sensitivity(answer)), figure, force=force)
+        save_figure(figure_of(plot_sensitivity(answer)), figure, force=force)
     run.show(answer)

@@ -21,7 +21,7 @@ from neuromanifold.explorer.guard import UPLOAD_BYTES, Guard, Rules
 from neuromanifold.explorer.jobs import Jobs
 from neuromanifold.explorer.session import Session
 from neuromanifold.explorer.views import network, paper
-from neuromanifold.files import LARGEST_EXACT, plain
+from neuromanifold.files import LARGEST_EXACT, as_json
 
 _TYPES = {
     ".js": "text/javascript",
@@ -147,7 +147,7 @@ def _plain(answer: Callable[[Request], Awaitable[Any]]) -> Handler:
 
     async def handler(request: Request) -> Response:
         try:
-            return JSONResponse(plain(await answer(request), largest=LARGEST_EXACT))
+            return JSONResponse(as_json(await answer(request), largest=LARGEST_EXACT))
         except NeuromanifoldError as error:
             return JSONResponse({"error": " ".join(str(error).split())}, 400)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from neuromanifold.errors import ArgumentError, NeuromanifoldError
 from neuromanifold.explorer.jobs import Report
-from neuromanifold.files import LARGEST_EXACT, plain
+from neuromanifold.files import LARGEST_EXACT, as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def run(name: str, asked: dict[str, Any], report: Report) -> Any:
     """Do a task; this is what the workers run. Files are named as the page knows them."""
     files = list((asked.get("files") or {}).values())
     try:
-        answer = plain(task_named(name).load()(asked, report), largest=LARGEST_EXACT)
+        answer = as_json(task_named(name).load()(asked, report), largest=LARGEST_EXACT)
     except NeuromanifoldError as error:
         raise NeuromanifoldError(_named(str(error), files)) from error
     return _named(answer, files) if files else answer

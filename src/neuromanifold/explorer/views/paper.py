@@ -3,13 +3,11 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from neuromanifold.errors import FileFormatError
 from neuromanifold.explorer import code, question
 from neuromanifold.explorer.jobs import Report
-
-_VERDICTS = ("holds", "corrected", "conjecture", "fails")
 
 
 def statements(results: Path | None = None) -> dict[str, Any]:
@@ -37,6 +35,8 @@ def statements(results: Path | None = None) -> dict[str, Any]:
 
 def _verdicts(results: Path) -> dict[str, dict[str, str]]:
     """The verdicts in a report's results, as text."""
+    from neuromanifold.paper.checks.evidence import Verdict
+
     try:
         entries = json.loads(results.read_bytes())["statements"]
         found = {
@@ -45,7 +45,7 @@ def _verdicts(results: Path) -> dict[str, dict[str, str]]:
         }
     except (ValueError, TypeError, KeyError):
         raise FileFormatError("these are no results of `neuromanifold paper`") from None
-    if any(entry["verdict"] not in _VERDICTS for entry in found.values()):
+    if any(entry["verdict"] not in get_args(Verdict) for entry in found.values()):
         raise FileFormatError("the results have an unknown verdict; make them again")
     return found
 

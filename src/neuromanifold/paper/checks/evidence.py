@@ -4,11 +4,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from neuromanifold.errors import FileFormatError
-from neuromanifold.files import plain
+from neuromanifold.files import as_json
 from neuromanifold.paper.checks.trial import Trial
 from neuromanifold.statements import Statement
 
-Verdict = Literal["holds", "corrected", "fails", "conjecture"]
+Verdict = Literal["holds", "corrected", "conjecture", "fails"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +59,4 @@ def evidence_of(statement: Statement, checked: str, trial: Trial, seconds: float
     evidence: dict[str, Any] = {"cases": trial.cases, "failures": failures}
     if trial.counterexample is not None:
         evidence["counterexample"] = trial.counterexample
-    return Evidence(statement.id, verdict, checked, plain(evidence | trial.numbers), seconds)
+    return Evidence(statement.id, verdict, checked, as_json(evidence | trial.numbers), seconds)

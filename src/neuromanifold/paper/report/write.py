@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +12,10 @@ from neuromanifold.paper.report.drawing import Drawing, draw
 from neuromanifold.paper.report.page import page
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What was written.
-
-    Attributes:
-        page: the HTML file.
-        results: the JSON file.
-        failed: the ids of the statements whose check failed.
-    """
-
-    page: Path
-    results: Path
-    failed: tuple[str, ...]
-
-
 def write_report(
     evidence: Sequence[Evidence], folder: Path, *, quick: bool = False, seed: int = 0
-) -> Report:
-    """Draw the figures and write the page with everything it shows.
+) -> Path:
+    """Draw the figures and write the page with everything it shows; where the page is.
 
     Args:
         evidence: of the statements that were checked.
@@ -47,15 +31,10 @@ def write_report(
     }
     found = results(evidence, drawings, seconds)
     text = page(evidence, drawings, seconds, quick=quick, seed=seed)
-    report = Report(
-        page=folder / "index.html",
-        results=folder / "results.json",
-        failed=tuple(one.id for one in evidence if one.verdict == "fails"),
-    )
     content = json.dumps(found, indent=1, ensure_ascii=False)
-    write_file(report.results, content.encode(), force=True)
-    write_file(report.page, text.encode(), force=True)
-    return report
+    write_file(folder / "results.json", content.encode(), force=True)
+    write_file(folder / "index.html", text.encode(), force=True)
+    return folder / "index.html"
 
 
 def results(
