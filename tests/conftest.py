@@ -1,5 +1,6 @@
 import sys
 
+import jaxtyping
 import pytest
 from hypothesis import settings
 
@@ -25,6 +26,14 @@ def architecture(request):
 def some_architecture(request):
     """Every network of the table, all but a quarter of them in the slow suite only."""
     return request.param
+
+
+@pytest.fixture
+def wrong_types():
+    """Values of wrong types reach the code that refuses them: a user has no checks of types."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(autouse=True)

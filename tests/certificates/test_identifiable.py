@@ -162,6 +162,7 @@ def test_an_answer_is_one_sentence_and_json():
     )
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize(
     ("quantity", "text"),
     [

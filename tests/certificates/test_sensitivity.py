@@ -38,11 +38,15 @@ def test_a_linear_function_is_seen_alike_at_every_spread_and_inputs_must_be_toke
     tokens = nm.network(lambda w, x: w[x].sum(0), np.zeros((5, 2)), np.full((2, 3), 4))
     with pytest.raises(ArgumentError, match=r"takes \(2, 3\) of whole numbers"):
         sensitivity(tokens)
-    with pytest.raises(ArgumentError, match="spread must be above 0 and at most 1; got 'wide'"):
-        sensitivity(net, spread="wide")
-    with pytest.raises(ArgumentError, match=r"inputs must be at least 1; got 2\.5"):
-        sensitivity(net, inputs=2.5)
     with pytest.raises(ArgumentError, match="spread must be above 0"):
         sensitivity(Architecture((2, 2), (1,), 2), spread=0.0)
     with pytest.raises(ArgumentError, match="inputs must be at least 1"):
         sensitivity(Architecture((2, 2), (1,), 2), inputs=0)
+
+
+@pytest.mark.usefixtures("wrong_types")
+def test_what_is_no_number_is_refused():
+    with pytest.raises(ArgumentError, match="spread must be above 0 and at most 1; got 'wide'"):
+        sensitivity(Architecture((2, 2), (1,), 2), spread="wide")
+    with pytest.raises(ArgumentError, match=r"inputs must be at least 1; got 2\.5"):
+        sensitivity(Architecture((2, 2), (1,), 2), inputs=2.5)

@@ -203,6 +203,7 @@ def test_functions_of_several_inputs_and_outputs():
     assert nm.estimate(network).rank == 3
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
