@@ -42,7 +42,7 @@ from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
 from neuromanifold.certificates.quantity import Quantity
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
 from neuromanifold.certificates.virtual_rank import at_weights
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network
@@ -50,7 +50,7 @@ from neuromanifold.symmetry.families import network
 
 
 @dataclass(frozen=True, slots=True)
-class Identifiability(Displayed):
+class Identifiability(Recorded, Displayed):
     """Whether a quantity is determined by the function, with the ranks that say so.
 
     Attributes:
@@ -71,6 +71,11 @@ class Identifiability(Displayed):
         seed: the seed of the point.
         inputs: the number of inputs.
     """
+
+    _json = (
+        "architecture subject readout quantity identifiable=answer proved weights moved_by rank "
+        "rank_with upper independence prime seed inputs"
+    )
 
     architecture: Architecture | None
     subject: str
@@ -104,27 +109,11 @@ class Identifiability(Displayed):
         cause = f": moved by {' and '.join(self.moved_by)}" if self.moved_by else ""
         return f"{subject} is not determined{where} by the {seen}{cause} ({known}; {how})."
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        named = (o for o in self.obligations if o.name.startswith("exponentials"))
-        check = next(named, None)
-        return {
-            "architecture": self.architecture and self.architecture.to_dict(),
-            "subject": self.subject,
-            "readout": self.readout,
-            "quantity": self.quantity,
-            "identifiable": self.answer,
-            "proved": self.proved,
-            "weights": self.weights,
-            "moved_by": list(self.moved_by),
-            "rank": self.rank,
-            "rank_with": self.rank_with,
-            "upper": self.upper,
-            "independence": check and {"columns": check.columns, "rank": check.rank},
-            "prime": self.prime,
-            "seed": self.seed,
-            "inputs": self.inputs,
-        }
+    @property
+    def independence(self) -> dict[str, int] | None:
+        """The obligation of exponentials and logarithms as JSON values, or None without any."""
+        named = [o for o in self.obligations if o.name.startswith("exponentials")]
+        return {"columns": named[0].columns, "rank": named[0].rank} if named else None
 
 
 def identifiable(

@@ -43,7 +43,7 @@ from neuromanifold.certificates.cells import pieces
 from neuromanifold.certificates.confirmed_rows import confirmed_rows
 from neuromanifold.certificates.input_scale import is_saturated, scaled_inputs
 from neuromanifold.certificates.jacobian import SPARE_ROWS
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError, NeuromanifoldError
 from neuromanifold.networks.family import Tensors
 from neuromanifold.networks.network import Network
@@ -60,7 +60,7 @@ Matrix = Float[np.ndarray, "rows columns"]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate(Displayed):
+class Estimate(Recorded, Displayed):
     """A rank in floating point, with the singular values it was read off.
 
     Attributes:
@@ -77,6 +77,8 @@ class Estimate(Displayed):
         dtype: the floating-point numbers used.
         lost: what floating point lost before there was a spectrum; None when that is nothing.
     """
+
+    _json = "rank gap verdict"
 
     subject: str
     rank: int | None
@@ -99,10 +101,6 @@ class Estimate(Displayed):
             return f"{self.subject}: undecided{where}; {why} ({how}): certify it."
         gap = "no smaller singular value" if self.gap is None else f"gap {self.gap:.1e}"
         return f"{self.subject}: the dimension{where} is {self.rank} (numerical; {gap}; {how})."
-
-    def to_dict(self) -> dict[str, Any]:
-        """The estimate as it stands in the JSON of `dim`."""
-        return {"rank": self.rank, "gap": self.gap, "verdict": self.verdict}
 
 
 def estimate(

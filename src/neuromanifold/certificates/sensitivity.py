@@ -7,7 +7,7 @@ at which order in ε it does. For softmax networks with one head, no mask and no
 keys of layer i are seen at order 2·3^{i−1} (consensus): relative to the spread 1, 5, 17, 53.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import log2
 from typing import Any
 
@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.numeric import jacobian_at
+from neuromanifold.display import Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Tensors
 from neuromanifold.networks.network import Network
@@ -47,7 +48,7 @@ class TensorSensitivity:
 
 
 @dataclass(frozen=True, slots=True)
-class Sensitivity:
+class Sensitivity(Recorded):
     """How strongly the function sees each tensor.
 
     Attributes:
@@ -75,10 +76,6 @@ class Sensitivity:
         if self.lost:
             lines.append(f"lost in float32: {', '.join(self.lost)}")
         return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return asdict(self)
 
 
 def sensitivity(

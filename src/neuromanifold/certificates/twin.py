@@ -73,19 +73,27 @@ class Dual:
     """An array of dual numbers mod p.
 
     Attributes:
-        value: the numbers.
-        tangent: their derivatives, with a last axis for the weights.
+        numbers: the numbers, and after each its derivatives by all weights along a last axis.
         infinite: which of them are minus infinity.
     """
 
-    value: Integers
-    tangent: Integers
+    numbers: Integers
     infinite: Bool[np.ndarray, "..."]
 
+    @property
+    def value(self) -> Integers:
+        """The numbers."""
+        return self.numbers[..., 0]
 
-def dual(value: Any, tangent: Any, infinite: Any) -> Dual:
-    """Dual numbers from arrays, or from the scalars that NumPy makes of arrays without axes."""
-    return Dual(np.asarray(value), np.asarray(tangent), np.asarray(infinite))
+    @property
+    def tangent(self) -> Integers:
+        """Their derivatives."""
+        return self.numbers[..., 1:]
+
+
+def dual(numbers: Integers, infinite: Any = False) -> Dual:
+    """Dual numbers; one mark does for all."""
+    return Dual(numbers, np.broadcast_to(infinite, numbers.shape[:-1]))
 
 
 Value = Dual | np.ndarray
@@ -112,8 +120,7 @@ class Twin:
         """J at one input: a row for each output number, a column for each weight."""
         outputs = self._run(weights, X, directions=True)
         columns = self._network.columns
-        rows = [out.tangent.reshape(out.value.size, columns) for out in outputs]
-        return np.concatenate(rows)
+        return np.concatenate([out.tangent.reshape(out.value.size, columns) for out in outputs])
 
     def arguments(self, weights: Integers, X: Any) -> Integers:
         """The arguments of all exponentials at one input."""
@@ -123,13 +130,9 @@ class Twin:
     def _run(self, weights: Integers, X: Any, *, directions: bool) -> list[Dual]:
         self.exponents = []
         count = len(weights) if directions else 0
-        eye = np.eye(len(weights), count, dtype=np.int64)
-        values = self._network.assemble(weights)
-        tangents = self._network.assemble(eye.T, (count,))
-        given = {
-            name: dual(value, np.moveaxis(tangents[name], 0, -1), np.zeros(value.shape, bool))
-            for name, value in values.items()
-        }
+        stacked = np.concatenate([weights[None], np.eye(count, len(weights), dtype=np.int64)])
+        tensors = self._network.assemble(stacked, (1 + count,))
+        given = {name: dual(np.moveaxis(tensor, 0, -1)) for name, tensor in tensors.items()}
         inputs = [self._constant(np.asarray(leaf), count) for leaf in jax.tree.leaves(X)]
         named = [given[name] for name in sorted(given)]  # the order in which JAX flattens them
         with jax.enable_x64(True):
@@ -137,9 +140,9 @@ class Twin:
         return [self._dual(out, count) for out in outputs]
 
     def _constant(self, residues: np.ndarray, count: int) -> Dual:
-        value = np.mod(residues, self._prime).astype(np.int64)
-        zero = np.zeros((*value.shape, count), dtype=np.int64)
-        return dual(value, zero, np.zeros(value.shape, bool))
+        numbers = np.zeros((*residues.shape, 1 + count), dtype=np.int64)
+        numbers[..., 0] = np.mod(residues, self._prime)
+        return dual(numbers)
 
     def _dual(self, value: Value, count: int) -> Dual:
         """A constant as dual numbers without derivatives."""
@@ -152,7 +155,7 @@ class Twin:
         residues = [q.numerator * pow(q.denominator, -1, self._prime) for q in finite.distinct]
         table = np.array([r % self._prime for r in residues], dtype=np.int64)
         found = self._constant(np.asarray(table[finite.places]).reshape(value.shape), count)
-        return dual(found.value, found.tangent, infinite)
+        return dual(found.numbers, infinite)
 
     def _read(
         self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]
@@ -214,7 +217,7 @@ class Twin:
         yield from carry
         ordered = stacks[::-1] if parameters["reverse"] else stacks
         for parts in zip(*ordered, strict=True):
-            yield dual(*(np.stack([getattr(d, f) for d in parts]) for f in Dual.__slots__))
+            yield dual(np.stack([d.numbers for d in parts]), np.stack([d.infinite for d in parts]))
 
     def _moved(self, equation: Any, operands: list[Value], count: int) -> list[Value]:
         """An operation that only moves entries, found by moving their numbers."""
@@ -242,36 +245,30 @@ class Twin:
             duals.append(
                 self._dual(np.asarray(np.nan if filling is None else float(filling)), count)
             )
-        values = np.concatenate([d.value.ravel() for d in duals])
-        tangents = np.concatenate([d.tangent.reshape(d.value.size, count) for d in duals])
+        values = np.concatenate([d.numbers.reshape(d.value.size, 1 + count) for d in duals])
         masks = np.concatenate([d.infinite.ravel() for d in duals])
         places = found if equation.primitive.multiple_results else [found]
-        return [
-            dual(values[np.asarray(p)], tangents[np.asarray(p)], masks[np.asarray(p)])
-            for p in places
-        ]
+        return [dual(values[at], masks[at]) for at in map(np.asarray, places)]
 
     # The rules, each with its derivative.
 
     def add(self, _: Any, x: Dual, y: Dual) -> Dual:
         """X + y; minus infinity absorbs."""
-        p = self._prime
-        return dual((x.value + y.value) % p, (x.tangent + y.tangent) % p, x.infinite | y.infinite)
+        return dual((x.numbers + y.numbers) % self._prime, x.infinite | y.infinite)
 
     def sub(self, _: Any, x: Dual, y: Dual) -> Dual:
         """X − y, y finite."""
-        p = self._prime
-        return dual((x.value - y.value) % p, (x.tangent - y.tangent) % p, x.infinite)
+        return dual((x.numbers - y.numbers) % self._prime, x.infinite)
 
     def neg(self, _: Any, x: Dual) -> Dual:
         """The negative."""
-        return dual(-x.value % self._prime, -x.tangent % self._prime, x.infinite)
+        return dual(-x.numbers % self._prime, x.infinite)
 
     def mul(self, _: Any, x: Dual, y: Dual) -> Dual:
         """(x y)' = x' y + x y'."""
-        p = self._prime
-        tangent = (x.tangent * y.value[..., None] + x.value[..., None] * y.tangent) % p
-        return dual(x.value * y.value % p, tangent, x.infinite | y.infinite)
+        numbers = x.value[..., None] * y.numbers
+        numbers[..., 1:] += x.tangent * y.value[..., None]
+        return dual(numbers % self._prime, x.infinite | y.infinite)
 
     def div(self, _: Any, x: Dual, y: Dual) -> Dual:
         """X times 1/y, (1/y)' = −y'/y²."""
@@ -280,9 +277,9 @@ class Twin:
             raise ZeroResidueError(f"a residue to be inverted is 0 mod {p}")
         inverse = np.array([pow(int(v), -1, p) for v in y.value.ravel()], dtype=np.int64)
         inverse = inverse.reshape(y.value.shape)
-        square = (inverse * inverse % p)[..., None]
-        reciprocal = dual(inverse, -square * y.tangent % p, np.zeros_like(y.infinite))
-        return self.mul(None, x, reciprocal)
+        numbers = -(inverse * inverse % p)[..., None] * y.numbers
+        numbers[..., 0] = inverse
+        return self.mul(None, x, dual(numbers % p))
 
     def integer_pow(self, parameters: Any, x: Dual) -> Dual:
         """Repeated products."""
@@ -299,18 +296,17 @@ class Twin:
 
     def exp(self, _: Any, x: Dual) -> Dual:
         """The formal element of each argument, e' = e x'; 0 for minus infinity."""
-        p = self._prime
         self.exponents.append(x.value[~x.infinite])
         elements = np.array([self._exponentials(int(a)) for a in x.value.ravel()], dtype=np.int64)
         e = np.where(x.infinite, 0, elements.reshape(x.value.shape))
-        return dual(e, e[..., None] * x.tangent % p, np.zeros_like(x.infinite))
+        numbers = e[..., None] * x.numbers
+        numbers[..., 0] = e
+        return dual(numbers % self._prime)
 
     def reduce_sum(self, parameters: Any, x: Dual) -> Dual:
         """The sum over axes."""
-        axes, p = tuple(parameters["axes"]), self._prime
-        return dual(
-            x.value.sum(axes) % p, x.tangent.sum(axes) % p, np.asarray(x.infinite.any(axes))
-        )
+        axes = tuple(parameters["axes"])
+        return dual(x.numbers.sum(axes) % self._prime, x.infinite.any(axes))
 
     def reduce_max(self, parameters: Any, x: Dual) -> Dual:
         """Any entry that is not minus infinity does for softmax: the first."""
@@ -319,33 +315,24 @@ class Twin:
         order = (*kept, *axes)
         flat = x.infinite.transpose(order).reshape(*(x.value.shape[k] for k in kept), -1)
         first = np.argmin(flat, axis=-1)[..., None]
-        value = x.value.transpose(order).reshape(flat.shape)
-        tangent = x.tangent.transpose(*order, -1).reshape(*flat.shape, x.tangent.shape[-1])
+        numbers = x.numbers.transpose(*order, -1).reshape(*flat.shape, x.numbers.shape[-1])
         return dual(
-            np.take_along_axis(value, first, -1)[..., 0],
-            np.take_along_axis(tangent, first[..., None], -2)[..., 0, :],
+            np.take_along_axis(numbers, first[..., None], -2)[..., 0, :],
             np.take_along_axis(flat, first, -1)[..., 0],
         )
 
     def max(self, _: Any, x: Dual, y: Dual) -> Dual:
         """The one that is not minus infinity, the first of two finite ones."""
-        first = ~x.infinite
-        return dual(
-            np.where(first, x.value, y.value),
-            np.where(first[..., None], x.tangent, y.tangent),
-            x.infinite & y.infinite,
-        )
+        numbers = np.where(x.infinite[..., None], y.numbers, x.numbers)
+        return dual(numbers, x.infinite & y.infinite)
 
     def cumsum(self, parameters: Any, x: Dual) -> Dual:
         """Running sums, entry by entry."""
-        axis, p = parameters["axis"], self._prime
-
-        def along(a: np.ndarray) -> np.ndarray:
-            turned = np.flip(a, axis) if parameters["reverse"] else a
-            total = np.cumsum(turned, axis) % p
-            return np.flip(total, axis) if parameters["reverse"] else total
-
-        return dual(along(x.value), along(x.tangent), np.zeros_like(x.infinite))
+        axis, turned = parameters["axis"], x.numbers
+        if parameters["reverse"]:
+            turned = np.flip(turned, axis)
+        total = np.cumsum(turned, axis) % self._prime
+        return dual(np.flip(total, axis) if parameters["reverse"] else total)
 
     def dot_general(self, parameters: Any, x: Dual, y: Dual) -> Dual:
         """(x·y)' = x'·y + x·y'."""
@@ -362,19 +349,18 @@ class Twin:
         out, l, r, p = batch + "".join(rest), "".join(left), "".join(right), self._prime
         if np.prod([x.value.shape[i] for i in mine], dtype=float) >= _LONGEST_SUM:
             raise ArgumentError(f"the naive twin sums fewer than {_LONGEST_SUM} products")
-        tangent = np.einsum(f"{l}z,{r}->{out}z", x.tangent, y.value) % p
-        tangent = (tangent + np.einsum(f"{l},{r}z->{out}z", x.value, y.tangent)) % p
-        value = np.einsum(f"{l},{r}->{out}", x.value, y.value) % p
-        return dual(value, tangent, np.zeros(value.shape, bool))
+        numbers = np.einsum(f"{l}z,{r}->{out}z", x.numbers, y.value) % p
+        numbers[..., 1:] += np.einsum(f"{l},{r}z->{out}z", x.value, y.tangent) % p
+        return dual(numbers % p)
 
 
 _RULES: dict[str, Callable[..., Dual]] = {
-    **{name: getattr(Twin, name) for name in ("sub", "neg", "mul", "div", "square", "exp", "max")},
-    **{name: getattr(Twin, name) for name in ("integer_pow", "reduce_sum", "reduce_max")},
-    **{name: getattr(Twin, name) for name in ("cumsum", "dot_general")},
-    "add": Twin.add,
-    "add_any": Twin.add,
-}
+    name: getattr(Twin, name)
+    for name in (
+        *("add", "sub", "neg", "mul", "div", "square", "exp", "max", "integer_pow"),
+        *("reduce_sum", "reduce_max", "cumsum", "dot_general"),
+    )
+} | {"add_any": Twin.add}
 _SAME = frozenset(
     {"stop_gradient", "convert_element_type", "copy", "copy_p", "optimization_barrier"}
 )
@@ -402,5 +388,5 @@ def _directions(operands: Sequence[Value]) -> int:
 def _at(value: Value, step: int) -> Value:
     """One slice along the leading axis."""
     if isinstance(value, Dual):
-        return dual(value.value[step], value.tangent[step], value.infinite[step])
+        return dual(value.numbers[step], value.infinite[step])
     return value[step]

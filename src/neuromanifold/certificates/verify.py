@@ -48,15 +48,17 @@ from neuromanifold.certificates.symmetry_bound import (
 )
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
 from neuromanifold.certificates.virtual_rank import at_weights
-from neuromanifold.display import Displayed
+from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import network
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(Recorded):
     """One recorded value and what it was recomputed to be."""
+
+    _json = "name recorded recomputed agrees"
 
     name: str
     recorded: object
@@ -69,7 +71,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification(Displayed):
+class Verification(Recorded, Displayed):
     """A certificate, recomputed.
 
     Attributes:
@@ -77,6 +79,8 @@ class Verification(Displayed):
         prime: the prime it was recomputed with.
         checks: every value that was compared.
     """
+
+    _json = "subject=certificate.subject agrees prime checks"
 
     certificate: Certificate
     prime: int
@@ -94,23 +98,6 @@ class Verification(Displayed):
         wrong = [check for check in self.checks if not check.agrees]
         listed = "; ".join(f"{c.name} {c.recorded}, recomputed {c.recomputed}" for c in wrong)
         return f"{subject}: the certificate does not hold (prime {self.prime}): {listed}."
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return {
-            "subject": self.certificate.subject,
-            "agrees": self.agrees,
-            "prime": self.prime,
-            "checks": [
-                {
-                    "name": check.name,
-                    "recorded": check.recorded,
-                    "recomputed": check.recomputed,
-                    "agrees": check.agrees,
-                }
-                for check in self.checks
-            ],
-        }
 
 
 def verify(
