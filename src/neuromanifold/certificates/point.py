@@ -15,7 +15,7 @@ from neuromanifold.algebra.modular import (
     Source,
     obligations,
     relations_of,
-    roots_of_weights,
+    square_roots,
 )
 from neuromanifold.algebra.modular.formal_rules import NonSquareError
 from neuromanifold.algebra.modular.relations import NO_RELATIONS, Relations
@@ -122,7 +122,8 @@ class Point:
         if len(checks) > 1:  # roots of weights are those of all patterns
             program = rows_program(network, MOST_PATTERNS)
             fixed = self._fixed(network, self.branches(network, MOST_PATTERNS).arrays)
-            checks.append(roots_of_weights(program, replace(source, fixed=fixed), relations))
+            at = replace(source, fixed=fixed)
+            checks.append(square_roots(program, at, relations, weights=True))
         return _together(checks)
 
     def branches(self, network: Network, count: int) -> Branches:
