@@ -67,6 +67,22 @@ class Floats:
     cumsum, cumprod, flip, sum, prod = jnp.cumsum, jnp.cumprod, jnp.flip, jnp.sum, jnp.prod
     max, atan, cbrt, lgamma = jnp.max, jnp.arctan, jnp.cbrt, staticmethod(jax.lax.lgamma)
 
+    log2, hypot, relu6 = jnp.log2, jnp.hypot, staticmethod(jax.nn.relu6)
+    cummax = staticmethod(jax.lax.cummax)
+    cumlogsumexp = staticmethod(jax.lax.cumlogsumexp)
+
+    @staticmethod
+    def turned(x):
+        return x + np.pi / 2
+
+    @staticmethod
+    def raised(x):
+        return (jnp.where(jnp.array([True, False]), x, -2e4) + 2e4) / 2e4
+
+    @staticmethod
+    def tiny(x):
+        return jnp.where(jnp.exp(-1e4 - x * x) > 0, x, x * x)
+
     @staticmethod
     def power_spectrum(x):
         return jnp.abs(jnp.fft.fft(x)) ** 2
@@ -195,7 +211,9 @@ class Digits:
     )
     round, logistic = _scalar(_half), _scalar(_logistic)
     atan, cbrt, lgamma = map(_scalar, (mpmath.atan, mpmath.cbrt, mpmath.loggamma))
-    exp2 = _scalar(lambda x: mpmath.exp(mpmath.mpf(float(np.log(2.0))) * x))
+    exp2, log2 = _scalar(lambda x: mpmath.mpf(2) ** x), _scalar(lambda x: mpmath.log(x, 2))
+    hypot, turned = _scalar(mpmath.hypot), _scalar(lambda x: x + mpmath.pi / 2)
+    relu6 = _scalar(lambda x: min(max(x, mpmath.mpf(0)), mpmath.mpf(6)))
     abs, sign, maximum, minimum = _scalar(abs), _scalar(mpmath.sign), _scalar(max), _scalar(min)
     where = _scalar(lambda c, x, y: x if c else y)
     rsqrt, relu = _scalar(lambda x: 1 / mpmath.sqrt(x)), _scalar(lambda x: max(x, mpmath.mpf(0)))
@@ -263,6 +281,22 @@ class Digits:
     @staticmethod
     def low_number(x):
         return np.array([x[0], mpmath.mpf(-1e9)], dtype=object)
+
+    @staticmethod
+    def raised(x):
+        return np.array([x[0] / 20000 + 1, mpmath.mpf(0)], dtype=object)
+
+    @staticmethod
+    def tiny(x):
+        return x
+
+    @staticmethod
+    def cummax(x):
+        return np.array([x[0], max(x)], dtype=object)
+
+    @classmethod
+    def cumlogsumexp(cls, x):
+        return np.array([x[0], cls.logsumexp(x).item()], dtype=object)
 
     @staticmethod
     def looped(x):
@@ -379,6 +413,15 @@ TWINS = (
     (lambda B, u, v: B.there_and_back(u), lambda B, u, v: u),
     (lambda B, u, v: B.power_spectrum(u), lambda B, u, v: B.power_spectrum(B.flip(u))),
     (lambda B, u, v: B.circular(u, v), lambda B, u, v: B.circular(v, B.there_and_back(u))),
+    (lambda B, u, v: B.exp2(u + 1) - 2 * B.exp2(u), lambda B, u, v: u),
+    (lambda B, u, v: B.log2(2 * u) - B.log2(u) - 1, lambda B, u, v: u),
+    (lambda B, u, v: B.sin(B.turned(u)) - B.cos(u), lambda B, u, v: u),
+    (lambda B, u, v: B.hypot(u, v) ** 2 - u * u, lambda B, u, v: v * v),
+    (lambda B, u, v: B.cummax(u) - u, lambda B, u, v: B.cummax(u - v) + v - u),
+    (lambda B, u, v: B.cumlogsumexp(u), lambda B, u, v: B.log(B.cumsum(B.exp(u)))),
+    (lambda B, u, v: B.exp(B.raised(u)), lambda B, u, v: B.exp(B.raised(u) + 1)),
+    (lambda B, u, v: B.tiny(u), lambda B, u, v: B.tiny(u * u) - u * u + u),
+    (lambda B, u, v: B.relu6(u) + B.relu6(-u), lambda B, u, v: B.relu6(B.abs(u))),
     (lambda B, u, v: u**3 / u, lambda B, u, v: u * u),
     (lambda B, u, v: (u * u - v * v) / (u - v), lambda B, u, v: u + v),
 )
@@ -388,6 +431,7 @@ UNARY = (
     *("erf", "rsqrt", "logistic", "relu", "softplus", "silu", "gelu", "softmax", "abs", "tan"),
     *("cumsum", "cumprod", "flip", "mixed", "filled", "looped", "convolved", "normed", "stopped"),
     *("sort", "exp2", "erfc", "wrong_rule", "power_spectrum", "there_and_back"),
+    *("log2", "turned", "cummax", "cumlogsumexp", "raised", "tiny", "relu6"),
 )
 BINARY = (operator.add, operator.sub, operator.mul, operator.truediv)
 

@@ -10,7 +10,8 @@ import pytest
 import neuromanifold as nm
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.exact import certify_function
-from neuromanifold.certificates.jacobian import at_a_point, jacobian_rows
+from neuromanifold.certificates.jacobian import jacobian_rows
+from neuromanifold.certificates.point import at_a_point
 from neuromanifold.certificates.verify import twin_rows
 from neuromanifold.errors import ArgumentError, DiagramError, NotCoveredError
 

@@ -8,7 +8,8 @@ from neuromanifold.algebra.integer_rank import flint_rank
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates import jacobian, symmetry_bound
-from neuromanifold.certificates.jacobian import at_a_point, jacobian_rank, jacobian_rows
+from neuromanifold.certificates.jacobian import jacobian_rank, jacobian_rows
+from neuromanifold.certificates.point import at_a_point
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
 from neuromanifold.symmetry.families import network
 

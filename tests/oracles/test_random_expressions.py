@@ -1,7 +1,10 @@
 """A proved rank is never larger than the rank in many digits, whatever the function."""
 
+import functools
+import json
 from collections import Counter
 
+import jax
 import numpy as np
 import pytest
 
@@ -9,7 +12,10 @@ import neuromanifold as nm
 from expressions import LENGTH, Floats, SkippedError, random_function, rank_in_digits
 from neuromanifold.algebra.cells.points import SIZES, normal
 from neuromanifold.algebra.cells.whole import WholeInputs
+from neuromanifold.certificates.ball_rank import _inputs as ball_inputs
 from neuromanifold.certificates.cells import pieces
+from neuromanifold.certificates.certificate import Certificate
+from neuromanifold.certificates.jacobian import SPARE_ROWS
 from neuromanifold.errors import NeuromanifoldError
 
 REAL = {"a": np.zeros(LENGTH), "b": np.zeros(LENGTH)}
@@ -41,8 +47,11 @@ def _points(network, count, whole):
     return network.draw(0)["w"], inputs
 
 
-def _compared(seed):
-    """What a certificate of a random function is beside its rank in many digits."""
+def _compared(seed, reading=None):
+    """What a certificate of a random function is beside its rank in many digits.
+
+    With a reading at the weights of that rank, else at generic ones.
+    """
     function, size, whole = random_function(seed)
     network = nm.network(
         lambda w, x: function(Floats, w["w"], x),
@@ -51,11 +60,22 @@ def _compared(seed):
         name=f"{seed}",
     )
     try:
-        certificate = nm.certify(network)
+        weights, inputs = _points(network, size + 8, whole)
+        if reading == "balls":
+            inputs = [
+                dict(zip(sorted(network.sample), x, strict=True))
+                for x in zip(
+                    *jax.tree.leaves(ball_inputs(network, 0, network.parameters + SPARE_ROWS)),
+                    strict=True,
+                )
+            ]
+        given = {} if reading is None else {"weights": {"w": weights}, "reading": reading}
+        certificate = nm.certify(network, **given)
     except NeuromanifoldError:
         return "refused"
+    assert Certificate.from_dict(json.loads(json.dumps(certificate.to_dict()))) == certificate
     try:
-        rank = rank_in_digits(function, *_points(network, size + 8, whole))
+        rank = rank_in_digits(function, weights, inputs)
     except SkippedError:
         return "skipped"
     if rank is None:
@@ -66,13 +86,27 @@ def _compared(seed):
     return "proved" if certificate.lower == rank else "smaller"
 
 
-def _count(seeds):
-    return Counter(map(_compared, seeds))
+def _count(seeds, compared=_compared):
+    return Counter(map(compared, seeds))
 
 
 def test_random_functions_have_no_false_proof():
     found = _count(range(30))
     assert found["proved"] >= 12
+
+
+@pytest.mark.parametrize(("reading", "least"), [("residues", 3), ("balls", 2)])
+def test_random_functions_at_given_weights_have_no_false_proof(reading, least):
+    found = _count(range(12), functools.partial(_compared, reading=reading))
+    assert found["proved"] >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reading", ["residues", "balls"])
+@pytest.mark.parametrize("first", range(30, 330, 100))
+def test_hundreds_at_given_weights_have_no_false_proof(first, reading):
+    found = _count(range(first, first + 100), functools.partial(_compared, reading=reading))
+    assert found["proved"] >= 20
 
 
 @pytest.mark.slow

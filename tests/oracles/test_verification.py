@@ -12,7 +12,8 @@ from neuromanifold.algebra.prime_field import PrimeField, ZeroResidueError
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.certificate import Function
 from neuromanifold.certificates.exact import certify, certify_function
-from neuromanifold.certificates.jacobian import Readings, at_a_point, jacobian_rows
+from neuromanifold.certificates.jacobian import Readings, jacobian_rows
+from neuromanifold.certificates.point import at_a_point
 from neuromanifold.certificates.twin import Twin, TwinExponentials
 from neuromanifold.certificates.verify import twin_rows, verify
 from neuromanifold.errors import ArgumentError

@@ -20,13 +20,8 @@ from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.ball_rank import ball_rank
 from neuromanifold.certificates.certificate import Certificate, Function, Reading
-from neuromanifold.certificates.jacobian import (
-    GivenWeights,
-    JacobianRank,
-    Point,
-    at_a_point,
-    jacobian_rank,
-)
+from neuromanifold.certificates.jacobian import JacobianRank, jacobian_rank
+from neuromanifold.certificates.point import GivenWeights, Point, at_a_point
 from neuromanifold.certificates.probable import Probable, probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,

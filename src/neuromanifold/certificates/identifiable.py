@@ -38,7 +38,8 @@ from neuromanifold.certificates.exact import (
     upper_bound,
     weights_hash,
 )
-from neuromanifold.certificates.jacobian import Point, at_a_point, jacobian_rank
+from neuromanifold.certificates.jacobian import jacobian_rank
+from neuromanifold.certificates.point import Point, at_a_point
 from neuromanifold.certificates.quantity import Quantity
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
 from neuromanifold.certificates.virtual_rank import at_weights

@@ -17,14 +17,12 @@ from neuromanifold.algebra.modular.groups import most_draws
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import pieces, real_inputs
 from neuromanifold.certificates.jacobian import (
-    ATTEMPTS,
     BATCH,
     SPARE_ROWS,
-    Point,
-    at_a_point,
     batches,
     jacobian_rows,
 )
+from neuromanifold.certificates.point import ATTEMPTS, Point, at_a_point
 from neuromanifold.certificates.program import rows_program
 from neuromanifold.networks.network import Network
 

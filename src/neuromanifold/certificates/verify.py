@@ -32,14 +32,13 @@ from neuromanifold.certificates.exact import (
 )
 from neuromanifold.certificates.features import NAME, freed
 from neuromanifold.certificates.jacobian import (
-    Point,
-    at_a_point,
     batches,
     drawn,
     jacobian_rows,
     readings_of,
     samples,
 )
+from neuromanifold.certificates.point import Point, at_a_point
 from neuromanifold.certificates.probable import Probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,

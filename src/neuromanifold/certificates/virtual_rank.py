@@ -32,7 +32,7 @@ from neuromanifold.algebra.dyadic import Dyadic
 from neuromanifold.algebra.integer_rank import flint_rank, integer_rank
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.certificates.jacobian import GivenWeights
+from neuromanifold.certificates.point import GivenWeights
 from neuromanifold.certificates.symmetry_bound import known_generators
 from neuromanifold.formula.all_widths import first_symmetric, virtual_dimension
 from neuromanifold.formula.bounds import Bound

@@ -19,18 +19,13 @@ from neuromanifold.algebra.balls.rules import RULES
 from neuromanifold.algebra.cells.flattening import flattened
 from neuromanifold.algebra.modular.elementary import OpeningRule
 from neuromanifold.algebra.modular.folding import folded
+from neuromanifold.algebra.modular.indexing import MOVED, sources_of
 from neuromanifold.algebra.modular.literals import rational_array
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 _ROOT_OF_PI = math.sqrt(math.pi)
-_MOVES = {
-    "dynamic_slice": (0,),
-    "dynamic_update_slice": (0, 1),
-    "gather": (0,),
-    "scatter": (0, 2),
-}
 
 
 def in_balls(
@@ -196,8 +191,8 @@ def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
         if any(map(is_balls, operands)):
             operands = [x if is_balls(x) else balls(x) for x in operands]
         return [arrange(*operands) for arrange in ARRANGEMENTS[name](equation)]
-    if name in _MOVES:
-        return [_moved(equation, operands, _MOVES[name])]
+    if name in MOVED:
+        return [_moved(equation, operands, MOVED[name])]
     real = equation.outvars[0].aval.dtype.kind == "f"
     if name in RULES and (real or any(map(is_balls, operands))):
         return RULES[name](equation, operands)
@@ -209,20 +204,10 @@ def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
 
 
 def _moved(equation: Any, operands: list[Any], moved: tuple[int, ...]) -> Any:
-    """Entries moved to places that whole numbers say: the primitive moves their numbers."""
-    params = dict(equation.params)
-    filling = params.get("fill_value")
-    if "fill_value" in params:
-        params["fill_value"] = -1.0
+    """Entries moved to places that whole numbers say; a gather fills in NaN if it says nothing."""
     sources = [x if is_balls(x) else balls(x) for x in (operands[place] for place in moved)]
-    starts = np.cumsum([0, *(x.size for x in sources)])
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
-        numbered = list(
-            map(jnp.asarray, (x if i not in moved else 0 for i, x in enumerate(operands)))
-        )
-        for place, start, x in zip(moved, starts, sources, strict=False):
-            line = jnp.arange(start, start + x.size, dtype=jnp.float64)
-            numbered[place] = line.reshape(x.shape)
-        places = equation.primitive.bind(*numbered, **params)
-    entries = np.concatenate([*(x.reshape(-1) for x in sources), balls([filling or 0.0])])
-    return entries[np.asarray(places).astype(np.intp)]
+        numbers = np.asarray(sources_of(equation, operands))
+    filling = equation.params.get("fill_value")
+    entries = [*sources, balls([np.nan if filling is None else filling])]
+    return np.concatenate([x.reshape(-1) for x in entries])[numbers]

@@ -117,6 +117,8 @@ def _along(function: Callable[[Any, Any], Any]) -> BallRule:
 
     def rule(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
         axis, step = equation.params["axis"], -1 if equation.params["reverse"] else 1
+        if not operands[0].size:
+            return [operands[0]]
         lines = list(np.moveaxis(operands[0], axis, 0)[::step])
         for i in range(1, len(lines)):
             lines[i] = entrywise(function, lines[i - 1], lines[i])

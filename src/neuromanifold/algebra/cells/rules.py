@@ -13,6 +13,7 @@ from jax import lax, nn
 
 from neuromanifold.algebra.cells.decisions import Decider, Decision
 from neuromanifold.algebra.cells.windows import windows_of
+from neuromanifold.algebra.modular.indexing import sources_of
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.errors import NotCoveredError
 
@@ -236,17 +237,12 @@ def _convert(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
 
 def _move(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
     """Entries taken from places that are outcomes: a matrix of zeros and ones times all entries."""
-    x, *places = operands
-    params = dict(equation.params)
-    filling = params.get("fill_value")
-    if "fill_value" in params:
-        params["fill_value"] = -1.0
+    x, filling = operands[0], equation.params.get("fill_value")
     filling = np.nan if filling is None else float(filling)  # JAX fills with NaN by itself
 
     def compute() -> Decision:
-        numbers = jnp.arange(float(x.size)).reshape(x.shape)
-        source = equation.primitive.bind(numbers, *places, **params)
-        return Decision(nn.one_hot(source.astype(jnp.int32), x.size, dtype=jnp.float64), 1.0)
+        sources = sources_of(equation, operands)
+        return Decision(nn.one_hot(sources, x.size, dtype=jnp.float64), 1.0)
 
     matrix = decider.decide(compute)
     taken = matrix @ x.reshape(-1)

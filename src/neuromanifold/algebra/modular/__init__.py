@@ -20,7 +20,7 @@ from neuromanifold.algebra.modular.function import (
     over_prime_field,
     rows_over_prime_field,
 )
-from neuromanifold.algebra.modular.obligations import Obligation, obligations, roots_of_weights
+from neuromanifold.algebra.modular.obligations import Obligation, obligations, square_roots
 from neuromanifold.algebra.modular.opening import opened
 from neuromanifold.algebra.modular.squares import settled
 
@@ -33,7 +33,7 @@ __all__ = [
     "opened",
     "over_prime_field",
     "relations_of",
-    "roots_of_weights",
     "rows_over_prime_field",
     "settled",
+    "square_roots",
 ]

@@ -1,6 +1,6 @@
 """How formal functions are recorded: each step is listed with its argument, its obligation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -9,10 +9,10 @@ import numpy as np
 
 from neuromanifold.algebra.modular.arithmetic import negative, product
 from neuromanifold.algebra.modular.elements import Formal
-from neuromanifold.algebra.modular.formal import ERF_SLOPE
+from neuromanifold.algebra.modular.formal import ERF_SLOPE, Kind
 from neuromanifold.algebra.modular.recorder import Recorder, Rule, Unknown, Value
 from neuromanifold.algebra.modular.roots import square_root
-from neuromanifold.algebra.modular.tangents import Operation, Setting
+from neuromanifold.algebra.modular.tangents import Operation, Setting, Tangent
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.errors import ArgumentError
 
@@ -25,23 +25,22 @@ class NonSquareError(ZeroResidueError):
 
 def _formal(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     kind, samples = equation.params["kind"], equation.params["samples"]
+
+    def element(kind: Kind, x: Unknown, *companions: Unknown) -> Unknown:
+        operation = _root if kind == "root" else _element
+        return recorder.formal(
+            kind, x, samples, equation, operation, _tangent(kind), companions=companions
+        )
+
     if kind == "exp":
-        x = recorder.unknown(values[0], equation)
-        return [recorder.formal(kind, x, samples, equation, _element, _exp_slope)]
+        return [element(kind, recorder.unknown(values[0], equation))]
     x = recorder.finite(values[0], equation)
-    match kind:
-        case "log":
-            return [recorder.formal(kind, x, samples, equation, _element, _log_slope)]
-        case "root":
-            return [recorder.formal(kind, x, samples, equation, _root, _root_slope)]
-        case "erf":
-            # The exponential of −u² is the obligation of erf(u), whether or not it is used.
-            square = product(recorder, recorder.emit_entrywise(negative, [x], x.shape, degree=1), x)
-            e = recorder.formal("exp", square, samples, equation, _element, _exp_slope)
-            return [recorder.formal(kind, x, samples, equation, _element, _erf_slope, [e])]
-        case _:
-            turn = recorder.formal(kind, x, samples, equation, _element, _turn_slope)
-            return _cosine_and_sine(recorder, turn)
+    if kind == "erf":
+        # The exponential of −u² is the obligation of erf(u), whether or not it is used.
+        square = product(recorder, recorder.emit_entrywise(negative, [x], x.shape, degree=1), x)
+        return [element(kind, x, element("exp", square))]
+    found = element(kind, x)
+    return _cosine_and_sine(recorder, found) if kind == "turn" else [found]
 
 
 def _cosine_and_sine(recorder: Recorder, turn: Unknown) -> list[Value]:
@@ -103,38 +102,24 @@ def _root(formal: Formal) -> Operation:
     return root
 
 
-def _exp_slope(
-    setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
-) -> Residues:
-    return setting.field.multiply(y, moved[0])
+_SLOPES: dict[Kind, Callable[[PrimeField, Residues, Sequence[Residues]], Residues]] = {
+    "exp": lambda _, y, __: y,
+    "log": lambda field, _, x: field.inverse(x[0]),
+    "root": lambda field, y, _: field.inverse(field.reduce(2.0 * y)),
+    "erf": lambda field, _, x: _times(field, field.from_fraction(Fraction(ERF_SLOPE)), x[1]),
+    "turn": lambda field, y, _: _times(field, imaginary_unit(field), y),  # of E = exp(iu)
+}
+"""The derivative of each element by its argument, from the element and the operands of its step."""
 
 
-def _log_slope(
-    setting: Setting, _: Residues, operands: Sequence[Residues], moved: Sequence[Residues]
-) -> Residues:
-    return setting.field.multiply(setting.field.inverse(operands[0]), moved[0])
+def _tangent(kind: Kind) -> Tangent:
+    def tangent(
+        setting: Setting, y: Residues, operands: Sequence[Residues], moved: Sequence[Residues]
+    ) -> Residues:
+        field = setting.field
+        return field.multiply(_SLOPES[kind](field, y, operands), moved[0])
 
-
-def _root_slope(
-    setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
-) -> Residues:
-    field = setting.field
-    return field.multiply(field.inverse(field.reduce(2.0 * y)), moved[0])
-
-
-def _erf_slope(
-    setting: Setting, _: Residues, operands: Sequence[Residues], moved: Sequence[Residues]
-) -> Residues:
-    field = setting.field
-    slope = np.asarray(field.from_fraction(Fraction(ERF_SLOPE)))
-    return field.multiply(field.multiply(slope, operands[1]), moved[0])
-
-
-def _turn_slope(
-    setting: Setting, y: Residues, _: Sequence[Residues], moved: Sequence[Residues]
-) -> Residues:
-    """DE = i E du."""
-    return _times(setting.field, imaginary_unit(setting.field), setting.field.multiply(y, moved[0]))
+    return tangent
 
 
 FORMAL: dict[str, Rule] = {"formal": _formal}

@@ -1,7 +1,8 @@
 """A JAX function as a function on residues, and the rows of its Jacobian as another."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import jax
@@ -103,14 +104,12 @@ class ModularFunction:
     @property
     def dyadic_constants(self) -> tuple[float, ...]:
         """The constants taken as the exact value of their float, in increasing order."""
-        found = {x for _, constant in self._program.constants for x in constant.dyadic}
-        return tuple(sorted(found))
+        return _sorted(constant.dyadic for _, constant in self._program.constants)
 
     @property
     def suspect_constants(self) -> tuple[float, ...]:
         """The constants that may be rounding noise, in increasing order."""
-        found = {x for _, constant in self._program.constants for x in constant.suspects}
-        return tuple(sorted(found))
+        return _sorted(constant.suspects for _, constant in self._program.constants)
 
     @property
     def masked(self) -> Any:
@@ -180,6 +179,10 @@ class ModularFunction:
                     f"an argument has shape {value.shape}, and the function was traced for {shape}"
                 )
         return inputs
+
+
+def _sorted(floats: Iterable[Iterable[float]]) -> tuple[float, ...]:
+    return tuple(sorted(set(chain.from_iterable(floats))))
 
 
 def over_prime_field(f: Callable[..., Any], *examples: Any) -> ModularFunction:

@@ -4,6 +4,7 @@ Where each entry goes depends on many parameters, and JAX knows them: the primit
 applied once to the numbers of the entries instead of the entries, and tells which one lands where.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,13 +18,13 @@ from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
-# For each primitive the operands whose entries it moves; the others say where to.
-_MOVED = {
+MOVED = {
     "dynamic_slice": (0,),
     "dynamic_update_slice": (0, 1),
     "gather": (0,),
     "scatter": (0, 2),
 }
+"""For each primitive the operands whose entries it moves; the others say where to."""
 # What says where the updates of a scatter go, for every way to combine them.
 _SCATTERING = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
 
@@ -44,41 +45,44 @@ def _positions(
     return positions
 
 
-def _move(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """Number all entries that may be moved, move the numbers, and read off the source of each.
+def sources_of(equation: Any, operands: Sequence[Any]) -> Any:
+    """For each entry of the result the number of the entry that is moved there.
 
-    A gather may say what to read outside of its operand. There the number is NaN, whatever that
-    filling is, and the entry comes from one more source, which holds the filling.
+    All entries that may be moved are numbered, operand after operand; what a gather reads outside
+    of its operand has the first number that is none of theirs. Of operands whose entries are moved
+    only the shapes are used.
     """
-    moved = _MOVED[equation.primitive.name]
-    sources = [recorder.unknown(values[place], equation) for place in moved]
-    params = dict(equation.params)
-    filling = params.get("fill_value")
+    params, start, numbered = dict(equation.params), 0, list(operands)
     if "fill_value" in params:
-        params["fill_value"] = np.nan
-    with jax.enable_x64(True):
+        params["fill_value"] = -1.0
+    for place in MOVED[equation.primitive.name]:
+        shape = np.shape(operands[place])
+        stop = start + math.prod(shape)
+        numbered[place] = jnp.arange(start, stop, dtype=jnp.float64).reshape(shape)
+        start = stop
+    numbers = equation.primitive.bind(*map(jnp.asarray, numbered), **params)
+    return jnp.where(numbers < 0, start, numbers).astype(jnp.int32)
+
+
+def _move(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    """The entries from where `sources_of` says; one more source holds what a gather fills in."""
+    moved = MOVED[equation.primitive.name]
+    sources = [recorder.unknown(values[place], equation) for place in moved]
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
         operands = _positions(recorder, equation, values, moved)
-        start = 0
-        for place, source in zip(moved, sources, strict=True):
-            size = int(np.prod(source.shape))
-            operands[place] = jnp.arange(start, start + size, dtype=jnp.float64).reshape(
-                source.shape
-            )
-            start += size
-        ordered = [operands[place] for place in sorted(operands)]
-        numbers = np.asarray(equation.primitive.bind(*ordered, **params))
-    outside = np.isnan(numbers)
-    if outside.any():
+        operands |= {k: np.empty(x.shape) for k, x in zip(moved, sources, strict=True)}
+        numbers = np.asarray(sources_of(equation, [operands[k] for k in sorted(operands)]))
+    if (numbers == sum(math.prod(x.shape) for x in sources)).any():
+        filling = equation.params["fill_value"]
         if filling is None or np.isnan(filling):
             raise ArgumentError(
                 f"{recorder.where(equation)} reads outside its operand, which gives NaN: "
                 "keep the positions inside"
             )
         sources.append(recorder.unknown(Known(np.full(1, filling, np.float64)), equation))
-    sources_of = np.where(outside, start, numbers).astype(np.intp)
 
     def move(*arrays: np.ndarray) -> np.ndarray:
-        return np.concatenate([array.reshape(-1) for array in arrays])[sources_of]
+        return np.concatenate([array.reshape(-1) for array in arrays])[numbers]
 
     return [recorder.move(move, sources, numbers.shape)]
 
@@ -151,7 +155,7 @@ def _turns(targets: np.ndarray) -> list[np.ndarray]:
 
 
 INDEXING: dict[str, Rule] = {
-    **dict.fromkeys(_MOVED, _move),
+    **dict.fromkeys(MOVED, _move),
     "scatter-add": _scatter_add,
     "scatter-mul": _scatter_mul,
     "scatter-sub": _scatter_add,

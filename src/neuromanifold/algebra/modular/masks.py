@@ -58,7 +58,7 @@ def _maximum(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list
     hidden_x, hidden_y = np.broadcast_arrays(_hidden(x), _hidden(y))
     if not (hidden_x | hidden_y).all():
         raise _undecidable(recorder, equation)
-    _note(recorder, x, y)
+    recorder.read_masks(x, y)
     if hidden_x.all() and y.shape == shape:
         return [y]
     if hidden_y.all() and x.shape == shape:
@@ -85,7 +85,7 @@ def _reduce_max(recorder: Recorder, equation: Any, values: Sequence[Value]) -> l
         return a.transpose(order).reshape(*shape, -1)
 
     place = np.argmin(lines(_hidden(x)), axis=-1, keepdims=True)
-    _note(recorder, x)
+    recorder.read_masks(x)
 
     def pick(a: np.ndarray) -> np.ndarray:
         return np.take_along_axis(lines(a), place, axis=-1)[..., 0]
@@ -98,11 +98,6 @@ def _reduce_max(recorder: Recorder, equation: Any, values: Sequence[Value]) -> l
 def _hidden(x: Unknown) -> np.ndarray:
     """The entries that a maximum does not see, as an array in any case."""
     return np.zeros(x.shape, dtype=bool) if x.hidden is None else x.hidden
-
-
-def _note(recorder: Recorder, *values: Unknown) -> None:
-    if any(value.doubtful is not None and value.doubtful.any() for value in values):
-        recorder.read_masks()
 
 
 def _select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:

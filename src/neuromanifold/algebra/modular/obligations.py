@@ -89,7 +89,7 @@ def obligations(
         shifts = _shifts(columns, relations)
     checks += _on_weights(function, source, relations, shifts)
     checks += _error_functions(function, relations)
-    checks += _square_roots(function, source, relations)
+    checks += square_roots(function, source, relations)
     if function.maxima:
         checks.append(_maxima(function, source, relations))
     return tuple(checks)
@@ -194,28 +194,17 @@ def _error_functions(function: ModularFunction, relations: Relations) -> list[Ob
     return [Obligation("error functions", count, count - related)]
 
 
-def _square_roots(
-    function: ModularFunction, source: Source, relations: Relations
-) -> list[Obligation]:
-    """The characters of the radicands of one sample at the source's own weights, and of weights."""
-    if not has_roots(function):
-        return []
-    return [
-        Obligation("square roots", *source.near_squares(Squares.witnesses, function, 0, relations))
-    ]
-
-
-def roots_of_weights(
-    function: ModularFunction, source: Source, relations: Relations
+def square_roots(
+    function: ModularFunction, source: Source, relations: Relations, *, weights: bool = False
 ) -> tuple[Obligation, ...]:
-    """The characters of radicands of weights alone, where samples differ in fixed arguments."""
+    """The characters of the radicands of one sample at the source's own weights, and of weights.
+
+    Of `weights` alone where samples differ in fixed arguments, for all kinds of them together.
+    """
     if not has_roots(function):
         return ()
-    return (
-        Obligation(
-            "square roots", *source.near_squares(Squares.weight_witnesses, function, 0, relations)
-        ),
-    )
+    search = Squares.weight_witnesses if weights else Squares.witnesses
+    return (Obligation("square roots", *source.near_squares(search, function, 0, relations)),)
 
 
 def _maxima(function: ModularFunction, source: Source, relations: Relations) -> Obligation:

@@ -30,6 +30,7 @@ from neuromanifold.algebra.modular.formal import Kind, formal
 from neuromanifold.algebra.modular.literals import in_float64, rational_array, with_float64
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.recorder import Known
+from neuromanifold.algebra.modular.structural import UNTOUCHED
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
 from neuromanifold.errors import NotCoveredError
 
@@ -119,7 +120,7 @@ class Opening:
             outputs = CONTROL[name](Opening.read, self, equation, operands)
             self.calls.pop()
             return outputs
-        if name in _UNTOUCHED or not equation.outvars:  # what only prints has none
+        if name in UNTOUCHED or not equation.outvars:  # what only prints has none
             return operands[: len(equation.outvars)]
         known = [operand.array for operand in operands if isinstance(operand, Known)]
         if len(known) == len(operands):
@@ -215,10 +216,6 @@ class Opening:
         return Traced(lax.concatenate(rows, 0), all(map(_is_nonnegative, turns)))
 
 
-# Converting between floats changes no value: everything is computed in exact numbers.
-_UNTOUCHED = frozenset(
-    {"copy", "copy_p", "optimization_barrier", "reduce_precision", "stop_gradient"}
-)
 _POSITIVE = frozenset({"exp", "exp2", "logistic", "square", "cosh", "sqrt"})
 _KEEPS_SIGN = frozenset(
     {"add", "add_any", "broadcast_in_dim", "concatenate", "cumsum", "div", "dot_general", "max"}

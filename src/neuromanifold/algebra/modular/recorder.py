@@ -259,8 +259,7 @@ class Recorder:
     ) -> Unknown:
         """Record a formal element for each entry of the argument: this is its obligation."""
         hidden = argument.hidden if kind == "exp" else None
-        if argument.doubtful is not None and argument.doubtful.any():
-            self.read_masks()
+        self.read_masks(argument)
         place = (argument.slot, self._slots)
         formal = Formal(
             len(self.formals), kind, *place, argument.shape, samples, hidden, self.where(equation)
@@ -269,9 +268,10 @@ class Recorder:
         inputs = [argument, *companions]
         return self.emit(operation(formal), inputs, argument.shape, tangent=tangent)
 
-    def read_masks(self) -> None:
-        """Note that large negative constants were read as minus infinity."""
-        self.masks_read = tuple(sorted(self._masking))
+    def read_masks(self, *values: Unknown) -> None:
+        """Note that large negative constants in some values, if any, are read as −infinity."""
+        if any(value.doubtful is not None for value in values):
+            self.masks_read = tuple(sorted(self._masking))
 
     def inverse(self, value: Unknown) -> Unknown:
         """The entrywise inverse, recorded once for each value: quotients share denominators."""

@@ -28,7 +28,8 @@ from neuromanifold.certificates.discovery.vector_fields import (
     motions,
     numbered,
 )
-from neuromanifold.certificates.jacobian import SPARE_ROWS, Point, at_a_point, jacobian_rows
+from neuromanifold.certificates.jacobian import SPARE_ROWS, jacobian_rows
+from neuromanifold.certificates.point import Point, at_a_point
 from neuromanifold.networks.network import Network
 
 Rows = Float[np.ndarray, "rows columns"]

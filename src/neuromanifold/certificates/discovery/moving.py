@@ -29,7 +29,8 @@ from neuromanifold.algebra.modular.relations import NO_RELATIONS
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import with_branches
 from neuromanifold.certificates.features import freed
-from neuromanifold.certificates.jacobian import Point, at_a_point, drawn, other_inputs, samples
+from neuromanifold.certificates.jacobian import drawn, other_inputs, samples
+from neuromanifold.certificates.point import Point, at_a_point
 from neuromanifold.networks.network import Network
 
 MOST_SAMPLES = 256
