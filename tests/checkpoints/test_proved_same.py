@@ -36,7 +36,8 @@ def exact_element(block, seed):
     for part, parameters in element.items():
         for name, value in parameters.items():
             numbers = random.integers(-8, 9, value.shape) / 8
-            bare = part == "norm shifts" and name == "final_norm" and not block.head.bias
+            served = block.head.bias if name == "final_norm" else block.attention.query_bias
+            bare = part == "norm shifts" and not served
             if part in INEXACT or bare:  # rows without bias take a shift up by a quotient
                 numbers = np.zeros(value.shape)
             elif part in ("norm gains", "query–key norm") or name == "plane":

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
-from neuromanifold.checkpoints.forms import folded
+from neuromanifold.checkpoints.forms import Heads, folded, head_forms
+from neuromanifold.checkpoints.frame import with_bias
+from neuromanifold.checkpoints.gauge.attention import unused_bucket
 from neuromanifold.checkpoints.gauge.group import PARTS, has_eps, unmet
 from neuromanifold.checkpoints.gauge.part import Readout
 from neuromanifold.checkpoints.proof import SmallProof, certify_block
@@ -16,8 +19,12 @@ from neuromanifold.checkpoints.spectra import (
     Spectrum,
     product_distance,
     product_spectrum,
+    product_values,
+    spectrum,
 )
 
+PROBES = 8
+"""Random vectors that tell heads apart."""
 KNOWN = "upper bound: theorem; equality: conjecture"
 
 
@@ -162,14 +169,18 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool 
     dead_keys = 0.0
     stabiliser = 0
     form = folded(checkpoint)
+    table = np.zeros((0, block.attention.heads))
+    if "score_table" in block.shapes:
+        # all rows but one that is never used
+        table = np.delete(checkpoint.tensor("score_table"), unused_bucket(block) or [], axis=0)
     for layer in range(block.stored_layers):
         for name in {"up", "gate", "down"} & block.layer_shapes.keys():
             checkpoint.stored(f"layers.{layer}.{name}")  # no head's, but refused unless finite
         eps, tensors = _eps(checkpoint, layer), form.attention(layer)
         found = [_head(block, tensors, layer, head, eps) for head in range(block.attention.heads)]
         heads += found
-        equal += _equal_heads(block, tensors, layer, found, eps)
-        stabiliser += _stabiliser(block, found)
+        equal += _equal_heads(head_forms(block, tensors), layer, found, eps, table)
+        stabiliser += _stabiliser(checkpoint, layer, found, eps)
         if "key_bias" in block.layer_shapes:
             bias = checkpoint.tensor(f"layers.{layer}.key_bias")
             dead_keys = max(dead_keys, float(np.abs(bias).max()))
@@ -256,50 +267,94 @@ def _balance(left: np.ndarray, right: np.ndarray, product: Spectrum) -> float:
 
 
 def _equal_heads(
-    block: Block, folded: Float64Tensors, layer: int, found: list[HeadRecord], eps: float
+    heads: Heads, layer: int, found: list[HeadRecord], eps: float, table: np.ndarray
 ) -> list[tuple[int, int, int, float]]:
-    """Pairs of heads whose query–key and value–output products agree to rounding.
+    """Pairs of heads that do the same to rounding: in their scores, and in what they write.
 
-    Products with different singular values differ, so only pairs that agree there are compared.
+    What they write of a few random vectors shows most pairs to be far apart: its square is on
+    average that of the product.
     """
+    seen = np.random.default_rng(0).normal(size=(heads.value.shape[-1], PROBES)) / np.sqrt(PROBES)
+    values = heads.value.repeat(heads.sharing, axis=0)
+    written = np.swapaxes(heads.output, 1, 2) @ (values @ seen)
+    sizes = [
+        float(np.linalg.norm(o) * np.linalg.norm(v))
+        for o, v in zip(heads.output, values, strict=True)
+    ]
+    alive = [head.head for head in found if head.query_key.values[0] > 0]
     pairs = []
-    spectra = [(np.array(h.query_key.values), np.array(h.value_output.values)) for h in found]
-    for j, (qk, ov) in enumerate(spectra):
-        for i in range(j):
-            near = qk[0] > 0 and all(
-                np.linalg.norm(x - y) <= 64 * eps * np.linalg.norm(y)
-                for x, y in zip(spectra[i], (qk, ov), strict=True)
-            )
-            if not near:
-                continue
-            f, g = head_factors(block, folded, i), head_factors(block, folded, j)
-            distance = max(
-                product_distance(f["query"], f["key"], g["query"], g["key"])
-                / float(np.linalg.norm(qk)),
-                product_distance(f["output"], f["value"], g["output"], g["value"])
-                / max(float(np.linalg.norm(ov)), 1e-300),
-            )
-            if distance <= 64 * eps:
-                pairs.append((layer, i, j, distance))
+    for i, j in combinations(alive, 2):
+        far = np.linalg.norm(written[i] - written[j]) > 4 * eps * (sizes[i] + sizes[j])
+        column = table[:, i] - table[:, j]
+        if far or np.any(np.abs(column - column[:1]) > eps * np.abs(table).max(initial=0.0)):
+            continue
+        forms = zip(_forms(heads, i), _forms(heads, j), strict=True)
+        known = [_distance(one, other, eps) for one, other in forms]
+        if all(is_rounding for _, is_rounding in known):
+            pairs.append((layer, i, j, max(distance for distance, _ in known)))
     return pairs
 
 
-def _stabiliser(block: Block, heads: list[HeadRecord]) -> int:
-    """The dimension of what moves nothing: (n − rank)² for a pair of factors of size n.
+Form = list[tuple[np.ndarray, np.ndarray]]
+"""Products of factors (n, a) and (n, b) that are seen together."""
 
-    The tangent X of GL_n fixes (L, R) when X R = 0 and Xᵀ L = 0: for one head to a group, and
-    factors whose ranks are that of their product, these are (n − rank)² dimensions. Groups with
-    several heads take the largest rank among them.
+
+def _forms(heads: Heads, head: int) -> tuple[Form, Form, Form]:
+    """All that the function sees of a head, constants included: scores, lengths and writing.
+
+    Under rotary positions the scores are one complex product for each plane, and a real one on the
+    rest (gauge-rope); a norm of queries and keys sees their lengths as well (gauge-qk-norm).
     """
-    a, total = block.attention, 0
-    for g in range(a.groups):
-        group = [h for h in heads if h.group == g]
-        ranks = [h.value_output.rank for h in group if h.value_output.rank is not None]
-        if ranks:
-            total += (a.value_size - max(ranks)) ** 2
-        ranks = [h.query_key.rank for h in group if h.query_key.rank is not None]
-        if ranks and a.rotary is None and a.qk_norm is None:
-            total += (a.key_size - max(ranks)) ** 2
+    g = head // heads.sharing
+    planes = zip(heads.query_planes[head].conj(), heads.key_planes[g], strict=True)
+    scores = [(heads.query[head], heads.key[g]), *((q[None], k[None]) for q, k in planes)]
+    lengths = [(rows, rows) for rows in (heads.query_all[head], heads.key_all[g])]
+    return scores, lengths, [(heads.output[head], heads.value[g])]
+
+
+def _distance(first: Form, second: Form, eps: float) -> tuple[float, bool]:
+    """The relative distance of two forms, and whether rounding of their factors explains it.
+
+    Factors that are off by u‖L‖ and u‖R‖ (Frobenius) make LᵀR off by u(‖L‖‖R‖₂ + ‖L‖₂‖R‖); twice
+    that is allowed, for factors that were computed from rounded ones.
+    """
+    squares, norm = np.zeros(3), np.linalg.norm
+    for (left, right), (other_left, other_right) in zip(first, second, strict=True):
+        if not left.size:
+            continue
+        allowed = sum(
+            float(norm(x) * norm(y, 2) + norm(x, 2) * norm(y))
+            for x, y in ((left, right), (other_left, other_right))
+        )
+        apart = product_distance(left, right, other_left, other_right)
+        squares += apart**2, (eps * allowed) ** 2, np.sum(product_values(left, right) ** 2)
+    apart, allowed, size = map(float, np.sqrt(squares))
+    return apart / size if size else 0.0, apart <= allowed
+
+
+def _stabiliser(checkpoint: Checkpoint, layer: int, heads: list[HeadRecord], eps: float) -> int:
+    """The dimension of what moves nothing, (n − rank R)(n − rank L) for a group's pair of factors.
+
+    The tangent X of GL_n fixes R = [K b_K] (or [V b_V]) and L, the queries (outputs) of all heads
+    of the group side by side, when X R = 0 and Xᵀ L = 0. A product of full rank leaves nothing.
+    """
+    block, a, total = checkpoint.block, checkpoint.block.attention, 0
+    free = a.rotary is None and a.qk_norm is None
+    kinds = [("value", "output", "value_output")] + [("key", "query", "query_key")] * free
+    for right, left, kind in kinds:
+        for g in range(a.groups):
+            group = [getattr(head, kind) for head in heads if head.group == g]
+            if not all(one.deficient for one in group):
+                continue
+            names = {right, left, f"{right}_bias", f"{left}_bias"} - {"output_bias"}
+            tensors = checkpoint.layer(layer, names & block.layer_shapes.keys())
+            R, L = (with_bias(tensors, name)[g] for name in (right, left))
+            L = np.moveaxis(L[..., :-1], -2, -1) if left == "output" else L
+            missing = 1
+            for F in (R, np.concatenate(list(L), axis=1)):
+                rank = spectrum(np.linalg.svd(F, compute_uv=False), F.shape[1], eps).rank
+                missing *= 0 if rank is None else len(F) - rank
+            total += missing
     return total
 
 

@@ -62,7 +62,7 @@ def fold_norms(checkpoint: Checkpoint, out: str | Path, *, untie: bool = False) 
         remarks.append("the head is tied: the final norm was left alone; --untie folds it too")
     if untie and block.head.kind != "tied":
         raise ArgumentError(f"{checkpoint.path} has no tied head to untie")
-    if untie and block.family not in ("gpt2", "llama", "gemma2", "phi3", "phi"):
+    if untie and block.family not in ("gpt2", "gptj", "llama", "gemma2", "phi3", "phi"):
         raise NotCoveredError(f"a head of its own has no name in files of {block.family}")
     target = untied(block) if untie else block
     form = Canonical(checkpoint.as_block(target), _FOLD)

@@ -1,7 +1,8 @@
-"""GPT-2: fused query, key and value; Conv1D weights are stored (in, out)."""
+"""GPT-2 (fused query, key and value; Conv1D weights are stored (in, out)) and GPT-J."""
 
 from neuromanifold.checkpoints.block import Block, Shapes
 from neuromanifold.checkpoints.families.layout import Family
+from neuromanifold.checkpoints.families.rotary import rotary
 from neuromanifold.checkpoints.families.settings import (
     Settings,
     language_head,
@@ -9,6 +10,15 @@ from neuromanifold.checkpoints.families.settings import (
     usual_block,
 )
 from neuromanifold.errors import NotCoveredError
+
+_KEYS = {
+    "hidden_size": ("n_embd", "hidden_size"),
+    "num_attention_heads": ("n_head",),
+    "num_hidden_layers": ("n_layer",),
+    "intermediate_size": ("n_inner",),
+    "hidden_act": ("activation_function",),
+    "layer_norm_eps": ("layer_norm_epsilon",),
+}
 
 
 def read(settings: Settings, held: Shapes) -> Block:
@@ -31,6 +41,25 @@ def read(settings: Settings, held: Shapes) -> Block:
     )
 
 
+def read_gptj(settings: Settings, held: Shapes) -> Block:
+    """The block of a GPT-J configuration: part of a head rotated, neighbours together."""
+    d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
+    rows, turned = settings.whole("vocab_size"), settings.whole("rotary_dim")
+    turning = rotary(settings, turned, layout="interleaved")
+    return usual_block(
+        settings,
+        plain_attention(d, heads, bias=False, rotary=turning),
+        act="gelu_new",
+        eps=1e-5,
+        inner=4 * d,
+        family="gptj",
+        placement="parallel",
+        final_norm=True,
+        tables=(("tokens", rows),),
+        head=language_head(settings, held, rows, tied=False),
+    )
+
+
 FAMILY = Family(
     name="gpt2",
     model_types=("gpt2",),
@@ -48,15 +77,26 @@ FAMILY = Family(
         "@h.{L}.ln_2": "mlp_norm",
     },
     turned=True,
-    keys={
-        "hidden_size": ("n_embd", "hidden_size"),
-        "num_attention_heads": ("n_head",),
-        "num_hidden_layers": ("n_layer",),
-        "intermediate_size": ("n_inner",),
-        "hidden_act": ("activation_function",),
-        "layer_norm_eps": ("layer_norm_epsilon",),
-    },
+    keys=_KEYS,
     signature=".attn.c_attn.weight",
+    prefixes=("transformer.", ""),
+    buffers=(".attn.bias", ".attn.masked_bias"),
+)
+GPTJ = Family(
+    name="gptj",
+    model_types=("gptj",),
+    read=read_gptj,
+    tensors={
+        "@wte": "tokens",
+        "@ln_f": "final_norm",
+        "lm_head": "unembedding",
+        **{f"@h.{{L}}.attn.{n[0]}_proj": n for n in ("query", "key", "value")},
+        "@h.{L}.attn.out_proj": "output",
+        "@h.{L}.mlp.fc_in": "up",
+        "@h.{L}.mlp.fc_out": "down",
+        "@h.{L}.ln_1": "attention_norm",
+    },
+    keys=_KEYS,
     prefixes=("transformer.", ""),
     buffers=(".attn.bias", ".attn.masked_bias"),
 )

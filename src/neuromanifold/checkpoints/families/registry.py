@@ -17,6 +17,7 @@ from neuromanifold.errors import FileFormatError, NotCoveredError
 
 FAMILIES: tuple[Family, ...] = (
     gpt2.FAMILY,
+    gpt2.GPTJ,
     bert.BERT,
     bert.ALBERT,
     vit.FAMILY,

@@ -13,16 +13,15 @@ _WHOLE = "partial_rotary_factor", 1.0
 
 
 def rotary(
-    settings: Settings, size: int, layout: Layout | None = None, share: tuple[str, float] = _WHOLE
+    settings: Settings, size: int, layout: Layout = "half", share: tuple[str, float] = _WHOLE
 ) -> Rotary:
     """Rotary positions on heads of a size, or a share of it, scaled as the configuration says.
 
     The share stands in the configuration under the given key, and has the given default.
 
-    Without a given layout it is the configuration's `rope_layout`, which is our own key, or `half`,
-    as in all files of Hugging Face's library.
+    The layout is the configuration's `rope_layout`, which is our own key, or that of the family.
     """
-    written = settings.word("rope_layout", default="half") if layout is None else layout
+    written = settings.word("rope_layout", default=layout)
     scaling = settings.section("rope_parameters", "rope_scaling")
     theta = scaling.real(
         "rope_theta", default=settings.real("rope_theta", "rotary_emb_base", default=10000.0)
