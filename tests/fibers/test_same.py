@@ -450,3 +450,14 @@ def test_an_exact_witness_shows_a_difference_in_floats_where_it_can():
     assert answer.verdict == "different"
     assert answer.error > 0
     assert not np.array_equal(answer.witness.first, answer.witness.second)
+
+
+@pytest.mark.parametrize("size", [1e100, 1e-100])
+def test_an_exact_witness_of_a_homogeneous_network_has_outputs_that_are_floats(size):
+    weights = unflatten(DEEP, size * random_weights(DEEP, 0).flatten())
+    answer = same_function(weights, perturbed(weights, 0), exact=True)
+    assert 0 < answer.error < 1
+    for output in answer.witness.outputs:
+        assert np.isfinite(output).all()
+        assert np.abs(output).max() > 1e-100
+    assert not np.array_equal(*answer.witness.outputs)

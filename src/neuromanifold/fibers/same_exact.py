@@ -69,10 +69,14 @@ def _witness(
 ) -> tuple[Witness | None, float]:
     """An input at which balls around the outputs are disjoint, and by how much, relatively.
 
-    The first where the outputs differ as floats too; otherwise the first.
+    The first where the outputs differ as floats too; otherwise the first. Homogeneous networks are
+    given inputs of a size at which the larger outputs have size one.
     """
-    X = random_inputs((first.architecture, second.architecture), inputs, seed)
-    s = common_units(first, second)[0].input
+    both = first.architecture, second.architecture
+    X, units = random_inputs(both, inputs, seed), common_units(first, second)
+    s = units[0].input
+    if all(one.is_homogeneous for one in both):
+        s = min(-(u.output // 3**one.depth) for u, one in zip(units, both, strict=True))
     found: tuple[Witness | None, float] = None, 0.0
     for bits in BITS:
         with precision(bits):
