@@ -450,3 +450,27 @@ def test_an_exact_witness_shows_a_difference_in_floats_where_it_can():
     assert answer.verdict == "different"
     assert answer.error > 0
     assert not np.array_equal(answer.witness.first, answer.witness.second)
+
+
+@pytest.mark.parametrize("size", [1e100, 1e-100])
+def test_an_exact_witness_of_a_homogeneous_network_has_outputs_that_are_floats(size):
+    weights = unflatten(DEEP, size * random_weights(DEEP, 0).flatten())
+    answer = same_function(weights, perturbed(weights, 0), exact=True)
+    assert 0 < answer.error < 1
+    for output in answer.witness.outputs:
+        assert np.isfinite(output).all()
+        assert np.abs(output).max() > 1e-100
+    assert not np.array_equal(*answer.witness.outputs)
+
+
+@pytest.mark.parametrize("attention_kind", ["lightning", "softmax"])
+def test_networks_of_another_skip_or_mask_have_another_fingerprint(attention_kind):
+    """The same pair (A, V) is another function there; also V = 0, zero or the identity."""
+    kinds = [{}, {"mask": "causal"}, {"skip": "residual"}, {"skip": "residual", "mask": "causal"}]
+    networks = [Architecture((2, 2), (2,), 3, attention_kind, **kind) for kind in kinds]
+    for size in (1.0, 0.0):
+        vector = np.arange(1.0, 13.0)
+        vector[8:] *= size
+        hashes = [fingerprint(unflatten(network, vector)).hash for network in networks]
+        assert None not in hashes
+        assert len(set(hashes)) == len(networks)

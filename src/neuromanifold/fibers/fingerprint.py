@@ -5,12 +5,12 @@ are seen, or the table of one lightning layer, each as a direction and the logar
 where lightning rescales, directions up to sign and one logarithm for all. These are continuous, so
 they are rounded to a few decimals before they are hashed.
 
-The promise. Two weights of one function that both have a fingerprint have the same one; so unequal
-fingerprints prove unequal functions, up to rounding. Equal fingerprints mean that all these numbers
-agree to the decimals that entered. To keep this, there is no fingerprint (`none`, with the reason)
-where a number lies so close to the boundary between two rounded values that rounding the weights
-could carry it across, where no theorem says what the function determines, and for the zero function
-up to rounding.
+The promise, for networks of one skip and mask, which enter the hash too: two weights of one
+function that both have a fingerprint have the same one; so unequal fingerprints prove unequal
+functions, up to rounding. Equal fingerprints mean that all these numbers agree to the decimals that
+entered. To keep this, there is no fingerprint (`none`, with the reason) where a number lies so
+close to the boundary between two rounded values that rounding the weights could carry it across,
+where no theorem says what the function determines, and for the zero function up to rounding.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
 from neuromanifold.fibers.determined import determined, is_scale_free, is_zero, weight_facts
@@ -76,7 +77,7 @@ def fingerprint(weights: Weights) -> Fingerprint:
     found = invariants(layers, architecture, 1 / architecture.temperature)
     facts = weight_facts(weights, found)
     if is_zero(architecture, facts):
-        return _hashed(np.zeros(0), np.zeros(0), kind="zero")
+        return _hashed(np.zeros(0), np.zeros(0), architecture, kind="zero")
     shown = determined(architecture, facts)
     if not shown.seen or shown.seen | shown.unseen < {one.name for one in found}:
         return _none("no theorem says what the function determines at these weights")
@@ -84,11 +85,11 @@ def fingerprint(weights: Weights) -> Fingerprint:
     if any(not one.size or one.relative_noise * UNDECIDED_FACTOR >= 1 for one in seen if one.noise):
         return _none("rounding the weights changes what the function determines by its whole size")
     if not is_scale_free(architecture):
-        return _hashed(*_sized(seen), kind=architecture.attention)
+        return _hashed(*_sized(seen), architecture)
     signs = [_sign(one, i) for i, one in enumerate(seen)]
     if 0 in signs:
         return _none("rounding the weights could turn the sign of a form")
-    return _hashed(*_rescaled(seen, signs), kind=architecture.attention)
+    return _hashed(*_rescaled(seen, signs), architecture)
 
 
 def _none(reason: str) -> Fingerprint:
@@ -139,7 +140,7 @@ def _rescaled(seen: list[Invariant], signs: list[int]) -> tuple[Numbers, Numbers
 
 
 def _hashed(
-    values: Float[np.ndarray, " n"], bounds: Float[np.ndarray, " n"], *, kind: str
+    values: Numbers, bounds: Numbers, architecture: Architecture, *, kind: str = ""
 ) -> Fingerprint:
     """The hash of the rounded numbers, or none where one of them may round either way."""
     scaled = values * 10.0**DIGITS
@@ -147,5 +148,8 @@ def _hashed(
     if np.any(np.abs(scaled - whole) + bounds * 10.0**DIGITS >= 0.5):
         reason = "rounding the weights could change a decimal that enters the hash"
         return Fingerprint(None, values, bounds, reason)
+    kind = kind or architecture.attention
+    if not architecture.is_plain:
+        kind += f" {architecture.skip} {architecture.mask} "
     text = kind + " ".join(str(int(k)) for k in whole)
     return Fingerprint(hashlib.sha256(text.encode()).hexdigest()[:16], values, bounds, None)

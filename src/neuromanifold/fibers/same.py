@@ -27,7 +27,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import LARGEST_TOLERANCE, UNDECIDED_FACTOR
-from neuromanifold.fibers.evidence import Evidence, gather, proved_equal
+from neuromanifold.fibers.evidence import Evidence, gather, side_by_side
 from neuromanifold.fibers.outputs import (
     OutputDifference,
     Outputs,
@@ -222,7 +222,7 @@ def _decide(
         if found.element.mixes_heads:
             statement = "head-mixing"
         return "same", "a symmetry carries one to the other", statement
-    reason = evidence.equal or proved_equal(first, second)
+    reason = evidence.equal or gather(first, second).equal or side_by_side(first, second)
     if reason is not None:
         return "same", reason.text, reason.statement
     return "undecided", evidence.doubt, None

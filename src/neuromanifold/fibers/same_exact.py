@@ -9,7 +9,7 @@ the networks are when they run side by side (`fibers.side_by_side`).
 import numpy as np
 
 from neuromanifold.algebra.balls.arrays import balls, midpoints, precision
-from neuromanifold.fibers.evidence import Evidence, gather, proved_equal
+from neuromanifold.fibers.evidence import Evidence, gather, side_by_side
 from neuromanifold.fibers.outputs import common_units, random_inputs
 from neuromanifold.fibers.same import Comparison, Verdict, Witness
 from neuromanifold.networks.evaluation import evaluate
@@ -54,13 +54,11 @@ def _decide(
     first: Weights, second: Weights, proved: Evidence, witness: Witness | None
 ) -> tuple[Verdict, str, str | None]:
     """The verdict with its reason and statement."""
-    if proved.equal is not None:
-        return "same", proved.equal.text, proved.equal.statement
-    if proved.differ is not None:
+    if proved.equal is None and proved.differ is not None:
         return "different", proved.differ, proved.statement
     if witness is not None:
         return "different", "the outputs at the witness lie in disjoint balls", None
-    reason = proved_equal(first, second)
+    reason = proved.equal or side_by_side(first, second)
     if reason is not None:
         return "same", reason.text, reason.statement
     return "undecided", "no input shows a difference, and no proof shows equality", None
@@ -71,10 +69,14 @@ def _witness(
 ) -> tuple[Witness | None, float]:
     """An input at which balls around the outputs are disjoint, and by how much, relatively.
 
-    The first where the outputs differ as floats too; otherwise the first.
+    The first where the outputs differ as floats too; otherwise the first. Homogeneous networks are
+    given inputs of a size at which the larger outputs have size one.
     """
-    X = random_inputs((first.architecture, second.architecture), inputs, seed)
-    s = common_units(first, second)[0].input
+    both = first.architecture, second.architecture
+    X, units = random_inputs(both, inputs, seed), common_units(first, second)
+    s = units[0].input
+    if all(one.is_homogeneous for one in both):
+        s = min(-(u.output // 3**one.depth) for u, one in zip(units, both, strict=True))
     found: tuple[Witness | None, float] = None, 0.0
     for bits in BITS:
         with precision(bits):
