@@ -1,15 +1,30 @@
 """The commands. Their modules import what they compute with only when they are called."""
 
 import logging
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from cyclopts import App, Parameter
+from cyclopts import App, ArgumentCollection, Parameter
 
 from neuromanifold import __version__
+from neuromanifold.errors import ArgumentError
+
+
+def _whole_numbers(_app: App, _commands: Sequence[str], arguments: ArgumentCollection) -> None:
+    """Refuse 2.5 where a whole number is wanted, which the parser would round."""
+    for argument in arguments:
+        if argument.hint is int or int in get_args(argument.hint):
+            for token in argument.tokens:
+                if "." in token.value:
+                    raise ArgumentError(
+                        f"{argument.name} must be a whole number; got {token.value!r}"
+                    )
+
 
 app = App(
     name="neuromanifold",
+    config=_whole_numbers,
     help="The exact geometry of attention networks: fibers, dimensions, singularities, recovery.",
     version=__version__,
     help_format="plaintext",

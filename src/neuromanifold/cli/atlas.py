@@ -251,7 +251,7 @@ def _survey(grid: "Grid", limit: int | None, allowed: RunOptions, workers: int) 
     seconds = plan.cost.seconds / workers
     say(
         f"{grid.name}: {plan.tasks} tasks for {plan.architectures} architectures{dropped}; "
-        f"roughly {duration_text(seconds)} on {workers} cores"
+        f"roughly {duration_text(seconds)} on {workers} core{'s' * (workers > 1)}"
     )
     if limit is not None and plan.tasks > limit:
         raise ArgumentError(

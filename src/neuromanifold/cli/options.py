@@ -1,9 +1,8 @@
 """The options that say which network or weights a question is about, and what it depends on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from neuromanifold.networks.network import Network
     from neuromanifold.networks.weights import Weights
 
-T = TypeVar("T")
 ONE_OR_MORE = Number(gte=1)
 Seed = Annotated[int, Parameter(help="seed of everything that is drawn", validator=Number(gte=0))]
 Seconds = Annotated[float, Parameter(help="seconds for each piece of work", validator=Number(gt=0))]
@@ -51,15 +49,15 @@ class NetworkOptions:
 
     widths: Annotated[str | None, Parameter(help="widths d_0,…,d_l, e.g. 4,2,3")] = None
     ranks: Annotated[str | None, Parameter(help="query/key ranks a_1,…,a_l, e.g. 2,2")] = None
-    tokens: Annotated[str | None, Parameter(help="the number t of tokens")] = None
+    tokens: Annotated[int | None, Parameter(help="the number t of tokens")] = None
     attention: Annotated[Attention, Parameter(help="how scores become weights")] = "lightning"
-    heads: Annotated[str, Parameter(help="heads in every layer")] = "1"
+    heads: Annotated[int, Parameter(help="heads in every layer")] = 1
     value_ranks: Annotated[
         str | None, Parameter(help="ranks v_1,…,v_l: factor the value maps as O V")
     ] = None
     skip: Annotated[Skip, Parameter(help="X + φ(X), or Σ V (X + X P)")] = "none"
     mask: Annotated[Mask, Parameter(help="which tokens a token sees")] = "none"
-    temperature: Annotated[str, Parameter(help="softmax temperature")] = "1"
+    temperature: Annotated[float, Parameter(help="softmax temperature")] = 1.0
 
     @property
     def given(self) -> bool:
@@ -68,19 +66,16 @@ class NetworkOptions:
 
     def architecture(self) -> Architecture:
         """The network these options describe."""
-        return Architecture(
-            widths=_read("widths", _needed("widths", self.widths), _sizes),
-            ranks=_read("ranks", _needed("ranks", self.ranks), _sizes),
-            tokens=_read("tokens", _needed("tokens", self.tokens), int),
-            attention=self.attention,
-            heads=_read("heads", self.heads, int),
-            value_ranks=_read("value-ranks", self.value_ranks, _sizes)
-            if self.value_ranks
-            else None,
-            skip=self.skip,
-            mask=self.mask,
-            temperature=_read("temperature", self.temperature, float),
-        )
+        for name in ("widths", "ranks", "tokens"):
+            if getattr(self, name) is None:
+                raise ArchitectureError(
+                    f"--{name} is missing; a network is given by --widths, --ranks and --tokens, "
+                    "for instance --widths 4,2,3 --ranks 2,2 --tokens 3"
+                )
+        lists = {
+            name: _sizes(name, vars(self)[name]) for name in ("widths", "ranks", "value_ranks")
+        }
+        return Architecture.from_dict(vars(self) | lists)
 
 
 DEFAULT_NETWORK = NetworkOptions()
@@ -161,28 +156,12 @@ def read_weights(file: Path, run: RunOptions) -> "Weights":
     return load_weights(file)
 
 
-def _needed(option: str, value: str | None) -> str:
-    if value is None:
-        raise ArchitectureError(
-            f"--{option} is missing; a network is given by --widths, --ranks and --tokens, "
-            "for instance --widths 4,2,3 --ranks 2,2 --tokens 3"
-        )
-    return value
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
-
-
-_WANTED: dict[Callable[[str], Any], str] = {
-    int: "a whole number",
-    float: "a number",
-    _sizes: "whole numbers with commas between them, like 4,2,3",
-}
-
-
-def _read(option: str, text: str, reader: Callable[[str], T]) -> T:
+def _sizes(name: str, text: str | None) -> tuple[int, ...] | None:
+    """The numbers of a list, if one was given."""
     try:
-        return reader(text)
+        return None if text is None else tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise ArchitectureError(f"--{option} must be {_WANTED[reader]}; got {text!r}") from None
+        raise ArchitectureError(
+            f"--{name.replace('_', '-')} must be whole numbers with commas between them, like "
+            f"4,2,3; got {text!r}"
+        ) from None

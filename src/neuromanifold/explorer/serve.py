@@ -112,4 +112,6 @@ def _bind(host: str, port: int | None) -> socket.socket:
             why = str(error)
         else:
             return bound
-    raise ArgumentError(f"{host} port {candidates[-1]} cannot be taken: {why}; give another --port")
+    raise ArgumentError(
+        f"{host} port {candidates[-1]} cannot be taken: {why}; give another --port or --host"
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from neuromanifold.atlas.shipped import shipped
+from neuromanifold.display import Recorded
 from neuromanifold.errors import ArgumentError, FileFormatError
 
 Kind = Literal["weights", "certificate", "atlas", "evidence", "checkpoint", "network"]
@@ -26,7 +27,7 @@ _SAFETENSORS_HEADER = 100 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFile:
+class SessionFile(Recorded):
     """A file that the page may ask about.
 
     Attributes:
@@ -42,10 +43,7 @@ class SessionFile:
     kind: Kind
     path: Path
     origin: Origin
-
-    def to_dict(self) -> dict[str, object]:
-        """What the page is told."""
-        return {"id": self.id, "name": self.name, "kind": self.kind, "origin": self.origin}
+    _json = "id name kind origin"
 
 
 class Session:

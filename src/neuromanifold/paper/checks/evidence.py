@@ -1,8 +1,9 @@
 """`Evidence`: what the trial of a statement amounts to, which is all that reports show."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from neuromanifold.display import Recorded
 from neuromanifold.errors import FileFormatError
 from neuromanifold.files import as_json
 from neuromanifold.paper.checks.trial import Trial
@@ -12,7 +13,7 @@ Verdict = Literal["holds", "corrected", "conjecture", "fails"]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Recorded):
     """The outcome for one statement.
 
     Attributes:
@@ -30,10 +31,7 @@ class Evidence:
     checked: str
     evidence: dict[str, Any]
     seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form in the results, which lists the seconds elsewhere."""
-        return {key: value for key, value in asdict(self).items() if key != "seconds"}
+    _json = "id verdict checked evidence"  # the results list the seconds elsewhere
 
     @classmethod
     def from_dict(cls, data: object) -> "Evidence":

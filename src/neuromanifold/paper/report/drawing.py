@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
+from neuromanifold.display import Recorded
 from neuromanifold.paper.checks.consensus import Spread
 from neuromanifold.paper.checks.evidence import Evidence
 from neuromanifold.paper.checks.pictures import ROWS, Reflection, surfaces
@@ -20,7 +20,7 @@ from neuromanifold.style import figure_of, save_figure
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Recorded):
     """A figure of a report.
 
     Attributes:
@@ -34,10 +34,7 @@ class Drawing:
     caption: str
     png: Path
     svg: Path
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form, with the names of the files."""
-        return {"caption": self.caption, "png": self.png.name, "svg": self.svg.name}
+    _json = "caption png=png.name svg=svg.name"
 
 
 def _slices(_evidence: Evidence) -> tuple[Figure, str]:
