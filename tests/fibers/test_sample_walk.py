@@ -33,6 +33,17 @@ def test_samples_have_the_function_and_are_different_weights(architecture):
             assert np.linalg.norm(one - other) > 1e-3 * np.linalg.norm(one)
 
 
+@pytest.mark.parametrize("seed", [-4, 0.5, True])
+def test_a_seed_that_is_none_is_refused(seed):
+    weights = random_weights(DEEP, 0)
+    for question in (
+        lambda: sample_fiber(weights, 1, seed=seed),
+        lambda: same_function(weights, weights, seed=seed),
+    ):
+        with pytest.raises(ArgumentError, match="seed must be a whole number"):
+            question()
+
+
 def test_samples_are_repeated_by_their_seed():
     weights = random_weights(DEEP, 0)
     one, again, other = (sample_fiber(weights, 1, seed=s).points[0] for s in (3, 3, 4))

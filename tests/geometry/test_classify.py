@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
-from neuromanifold.errors import HypothesisError, NotCoveredError, WeightsError
+from neuromanifold.errors import ArgumentError, HypothesisError, NotCoveredError, WeightsError
 from neuromanifold.geometry.classify import classify
 from neuromanifold.geometry.differential import factor_differential, pair_differential
 from neuromanifold.geometry.layer import Factors
@@ -258,6 +258,12 @@ def test_weights_that_are_not_finite_are_refused():
     broken[3] = np.inf
     with pytest.raises(WeightsError, match="finite"):
         classify(unflatten(network, broken))
+
+
+@pytest.mark.parametrize("tolerance", [np.nan, -1.0, 1.0, np.inf])
+def test_a_tolerance_that_decides_nothing_is_refused(tolerance):
+    with pytest.raises(ArgumentError, match="tolerance must be at least 0 and below 1"):
+        classify(random_weights(architecture(3, 2, 2), 0), tolerance=tolerance)
 
 
 def test_the_coarsest_dtype_decides_what_counts_as_zero():

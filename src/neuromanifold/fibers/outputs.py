@@ -24,7 +24,7 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR, Agreement
 from neuromanifold.fibers.units import InUnits, in_units, size_exponent
 from neuromanifold.networks.evaluation import layer_update
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, generator_of
 
 Inputs = Float[np.ndarray, "n d t"]
 Tensors = list[dict[str, np.ndarray]]
@@ -84,7 +84,7 @@ def random_inputs(architectures: Sequence[Architecture], count: int, seed: int) 
     if count < 1:
         raise ArgumentError(f"at least one input is needed; got {count}")
     d, t = architectures[0].widths[0], architectures[0].tokens
-    X = np.random.default_rng(seed).standard_normal((count, d, t)) / np.sqrt(d)
+    X = generator_of(seed).standard_normal((count, d, t)) / np.sqrt(d)
     if all(one.is_homogeneous for one in architectures):
         return X
     return X * np.resize(_SIZES, count)[:, None, None]
@@ -107,7 +107,7 @@ def outputs(scaled: InUnits, inputs: Inputs, seed: int, *, whole: bool = False) 
         seed: of the errors that stand for rounding.
         whole: with the input that a residual skip adds, to compare with a network of another skip.
     """
-    generator = np.random.default_rng((seed, 1))
+    generator = generator_of(seed, 1)
     tensors = [
         {name: _copies(T, N[name], generator) for name, T in layer.arrays().items()}
         for layer, N in zip(scaled.weights.layers, scaled.rounding, strict=True)

@@ -9,7 +9,7 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.normal_form.factors import numeric_rank
 from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.units import in_float64
-from neuromanifold.networks.weights import Weights
+from neuromanifold.networks.weights import Weights, generator_of
 from neuromanifold.symmetry.attention import attention_network, named
 from neuromanifold.symmetry.families import families_of
 from neuromanifold.symmetry.group_element import GroupElement
@@ -67,7 +67,7 @@ def sample_fiber(
     if not 1 <= condition < np.inf:
         raise ArgumentError(f"condition must be at least 1 and finite; got {condition}")
     W, architecture = in_float64(weights), weights.architecture
-    generator, mixed = np.random.default_rng(seed), _lets_heads_mix(W)
+    generator, mixed = generator_of(seed), _lets_heads_mix(W)
     parts = GroupElement.identity(architecture).families
     others = [
         family

@@ -19,6 +19,7 @@ from neuromanifold.algebra.low_rank import NumericRank, numeric_rank
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed, Recorded
+from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.units import in_float64, unit_roundoff
 from neuromanifold.geometry.differential import (
     ExactRanks,
@@ -157,6 +158,11 @@ def classify(
     check_size(weights.architecture.widths[0], weights.architecture.widths[1])
     if tolerance is None:
         tolerance = _rounding(weights)
+    if not 0 <= tolerance < 1:
+        raise ArgumentError(
+            f"tolerance must be at least 0 and below 1; got {tolerance}: leave it out for a "
+            "multiple of the rounding of the weights"
+        )
     scales = _scales(factors)
     A, V = factors.form / scales[0], factors.value_map / scales[1]
     attention, value = numeric_rank(A, tolerance), numeric_rank(V, tolerance)

@@ -21,7 +21,7 @@ from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.attention import attention
 from neuromanifold.networks.evaluation import evaluate
-from neuromanifold.networks.weights import Numeric, Weights
+from neuromanifold.networks.weights import Numeric, Weights, generator_of
 from neuromanifold.recovery.result import Refusal
 
 Function = Callable[[np.ndarray], object]
@@ -188,7 +188,7 @@ def oracle_of(
     function = network_oracle(weights)
     if noise is None:
         return function
-    generator, size = np.random.default_rng(seed), float(noise)
+    generator, size = generator_of(seed), float(noise)
 
     def noisy(X: np.ndarray) -> np.ndarray:
         output = function(X)
