@@ -244,6 +244,7 @@ def test_a_few_rows_that_say_nothing_do_not_make_the_rest_undecided():
     assert estimate(of_numbers(lambda w, x: jax.nn.relu(w["a"] * x), 1)).rank == 1
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

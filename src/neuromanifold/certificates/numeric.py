@@ -340,7 +340,10 @@ def _buried(
     if not small.any():
         return None
     generator = generator_of(seed, 2)
-    near = {n: w * (1 + 1e-11 * generator.standard_normal(w.shape)) for n, w in weights.items()}
+    near = {
+        name: np.asarray(w * (1 + 1e-11 * generator.standard_normal(w.shape)))
+        for name, w in weights.items()
+    }
     again = unit_rows(jacobian_at(net, near, X))
     moved = np.linalg.norm(again[:, small] - unit[:, small], axis=0)
     count = int(np.sum(moved < lengths[small] / 2))

@@ -140,7 +140,7 @@ def fade_unseen(weights: Weights, amount: float) -> Weights:
     return replace_layers(weights, layers)
 
 
-def _unseen_projectors(weights: Weights) -> list[Float[np.ndarray, "d d"] | None]:
+def _unseen_projectors(weights: Weights) -> list[Float[np.ndarray, "_ _"] | None]:
     """For each layer the orthogonal projector onto what never reaches it, None if there is none."""
     projectors: list[np.ndarray | None] = [None]
     R = np.eye(weights.architecture.widths[0])
