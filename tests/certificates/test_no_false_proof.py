@@ -165,3 +165,19 @@ def test_loops_that_are_too_long_are_refused_at_once():
 
     with pytest.raises(NeuromanifoldError, match="more than 5000 turns"):
         nm.certify(nm.network(f, np.zeros(2), ONE))
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        lambda x: jnp.where(np.array([True, True, False]), x, -1e9),
+        lambda x: x + (1 - np.array([1.0, 1.0, 0.0])) * -10000.0,
+        lambda x: (x + np.array([0.0, 0.0, -1e9])) / 8,
+    ],
+)
+def test_certificates_with_masks_of_large_numbers_verify(scores):
+    net = nm.network(lambda w, x: w @ jax.nn.softmax(scores(x)), np.zeros(3), np.zeros(3))
+    certificate = nm.certify(net)
+    assert certificate.rank == 2
+    assert certificate.readings.masks
+    assert nm.verify(certificate, net).agrees

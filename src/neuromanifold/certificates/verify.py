@@ -4,8 +4,8 @@ The points are drawn again from the recorded seed. The Jacobian and the exponent
 naive twin, dual numbers in plain integers, and all ranks, of the Jacobian, the symmetries' tangent
 vectors and the exponents, from python-flint. From the certificate comes only what was asked;
 whatever else it claims is compared, field by field, with what comes out. The twin knows
-exponentials without relations; where there are other formal functions the rows come from the traced
-program again. The obligations of all formal elements are checked again in any case.
+exponentials without relations; where there are other formal functions, or large numbers that stand
+for minus infinity, the rows come from the traced program again. The obligations of all formal elements are checked again in any case.
 """
 
 from dataclasses import dataclass, replace
@@ -173,7 +173,9 @@ def _recomputed(
     upper, source = upper_bound(net, families)
     bare = net.bare
     obligations = point.obligations(bare, count)
-    matrix, exponents = _rows(bare, point, count, obligations)
+    readings = readings_of(bare, point, count, batches(count)[1])
+    known = not readings.masks and _has_twin(obligations)  # constants are numbers to the twin
+    matrix, exponents = _rows(bare, point, count, obligations, known)
     kernel = known_kernel(net, weights, point.field, point.seed).checks
     products = _integers(matrix, p) @ _integers(kernel, p) % p  # below 2^63: see the twin's bounds
     checks = [Check("rows times kernel vectors", 0, int(np.count_nonzero(products)))]
@@ -197,7 +199,7 @@ def _recomputed(
         kernel_checks=kernel.shape[1],
         obligations=obligations,
         user_symmetries=not net.is_built_in and any(f.dimension for f in families),
-        readings=readings_of(bare, point, count, batches(count)[1]),
+        readings=readings,
         probable=_further(certificate, bare, point, rank, upper, obligations),
     )
     return expected, tuple(checks)
@@ -224,7 +226,7 @@ def _further(
 
 
 def _rows(
-    net: Network, point: Point, count: int, obligations: tuple[Obligation, ...]
+    net: Network, point: Point, count: int, obligations: tuple[Obligation, ...], known: bool
 ) -> tuple[Any, tuple[int, int] | None]:
     """The rows uᵀ J and the exponents' count and rank, from the twin where it knows the network.
 
@@ -232,7 +234,7 @@ def _rows(
     is no fault of the certificate, nor is a function that the twin does not know, and the rows come
     from the traced program again.
     """
-    if pieces(net) is None and _has_twin(obligations):
+    if known and pieces(net) is None:
         try:
             rows = twin_rows(net, point, count)
         except (NotCoveredError, ZeroResidueError):
