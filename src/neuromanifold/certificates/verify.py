@@ -5,7 +5,8 @@ naive twin, dual numbers in plain integers, and all ranks, of the Jacobian, the 
 vectors and the exponents, from python-flint. From the certificate comes only what was asked;
 whatever else it claims is compared, field by field, with what comes out. The twin knows
 exponentials without relations; where there are other formal functions, or large numbers that stand
-for minus infinity, the rows come from the traced program again. The obligations of all formal elements are checked again in any case.
+for minus infinity, the rows come from the traced program again. The obligations of all formal
+elements are checked again in any case.
 """
 
 from dataclasses import dataclass, replace
