@@ -287,3 +287,16 @@ def test_weights_with_nan_are_refused():
 def test_bad_primes_are_refused(prime, sentence):
     with pytest.raises(ArgumentError, match=sentence):
         certify(lightning((2, 2), (1,), 2), prime=prime)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"seed": -1}, "seed must be a whole number, 0 or larger; got -1"),
+        ({"seed": "a"}, "seed must be a whole number"),
+        ({"inputs": 2**60}, "inputs must be at least 1 and at most 10000000"),
+    ],
+)
+def test_seeds_and_inputs_that_are_none_are_refused(arguments, text):
+    with pytest.raises(ArgumentError, match=text):
+        certify(lightning((2, 2), (1,), 2), **arguments)

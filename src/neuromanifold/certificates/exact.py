@@ -36,6 +36,8 @@ from neuromanifold.symmetry.one_parameter import Action
 
 SMALLEST_PRIME = 2**20
 """Certificates take primes above this, so that an unlucky point is rare."""
+MOST_INPUTS = 10**7
+"""More would take days for a network of any size."""
 
 
 def certify(
@@ -253,8 +255,8 @@ def certificate_field(prime: int, inputs: int | None = None) -> PrimeField:
             f"a certificate needs a prime above 2^20 = {SMALLEST_PRIME}; got {prime}: "
             f"take {DEFAULT_PRIME}"
         )
-    if inputs is not None and inputs < 1:
-        raise ArgumentError(f"inputs must be at least 1; got {inputs}")
+    if inputs is not None and not 1 <= inputs <= MOST_INPUTS:
+        raise ArgumentError(f"inputs must be at least 1 and at most {MOST_INPUTS}; got {inputs}")
     return field
 
 

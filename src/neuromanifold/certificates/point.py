@@ -32,6 +32,7 @@ from neuromanifold.certificates.program import (
 from neuromanifold.certificates.real_values import value_obligations
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.network import Network
+from neuromanifold.networks.weights import checked_seed
 
 ATTEMPTS = 5
 MORE_ATTEMPTS = 64
@@ -174,6 +175,7 @@ def at_a_point(
     With `weights` given only inputs and formal elements are drawn; with `attempts` those draws are
     made and no others.
     """
+    checked_seed(seed)
     attempt, last = (0, ATTEMPTS) if attempts is None else (attempts.start, attempts.stop)
     while attempt < last:
         at = drawn_weights(network, field, seed, attempt) if weights is None else weights(field)

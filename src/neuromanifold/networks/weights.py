@@ -188,6 +188,11 @@ def conditioned_weights(
 
 def generator_of(seed: int, *stream: int) -> np.random.Generator:
     """The generator of a seed, or one of its further streams."""
+    return np.random.default_rng((checked_seed(seed), *stream) if stream else checked_seed(seed))
+
+
+def checked_seed(seed: int) -> int:
+    """The seed, once it is seen to be one."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ArgumentError(f"seed must be a whole number, 0 or larger; got {seed!r}")
-    return np.random.default_rng((seed, *stream) if stream else seed)
+    return seed
