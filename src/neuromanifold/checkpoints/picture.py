@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from neuromanifold.checkpoints.audit import Audit, HeadRecord
-from neuromanifold.style import INK, figure_of
+from neuromanifold.checkpoints.heatmap import draw_heads, two_panels
+from neuromanifold.style import figure_of
 
 
 def audit_figure(audit: Audit, ax: Sequence[Axes] | None = None) -> Sequence[Axes]:
@@ -25,15 +25,9 @@ def audit_figure(audit: Audit, ax: Sequence[Axes] | None = None) -> Sequence[Axe
         "query–key": lambda h: effective_rank(h.query_key.values),
         "value–output": lambda h: effective_rank(h.value_output.values),
     }
-    if ax is None:
-        height = 1.6 + 0.28 * audit.block.stored_layers
-        figure = Figure(figsize=(9.0, height), layout="constrained")
-        ax = [figure.add_subplot(1, 2, number) for number in (1, 2)]
+    ax = two_panels(audit.block.stored_layers) if ax is None else ax
     for axes, (title, value) in zip(ax, maps.items(), strict=True):
-        image = axes.imshow(_grid(audit, value), cmap="viridis", aspect="auto", vmin=1)
-        axes.set_title(f"effective rank, {title}", color=INK, fontsize=10)
-        axes.set_xlabel("head")
-        axes.set_ylabel("layer")
+        image = draw_heads(axes, _grid(audit, value), f"effective rank, {title}", vmin=1)
         figure_of(axes).colorbar(image, ax=axes)
     return ax
 
