@@ -8,11 +8,21 @@ from models import CONFIGS, save_model, tensors_of
 from test_proved_same import as_they_are, dyadic_model
 from test_same_models import moved
 
+from neuromanifold.checkpoints.align import align
 from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.canonical import Canonical
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.compare import compare
+from neuromanifold.checkpoints.edit import convert_rope
 from neuromanifold.checkpoints.exact import proved_same
+from neuromanifold.checkpoints.fingerprint import model_fingerprint
 from neuromanifold.checkpoints.same import same
-from neuromanifold.errors import ArchitectureError, NeuromanifoldError, NotCoveredError
+from neuromanifold.errors import (
+    ArchitectureError,
+    ArgumentError,
+    NeuromanifoldError,
+    NotCoveredError,
+)
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
 ABSENT = "absent"
@@ -253,3 +263,85 @@ def test_rounding_of_large_numbers_that_cancel_is_no_difference(tmp_path):
     one = moved(tmp_path, first, weights, name="one")
     along_one(first.block, weights)
     assert same(one, moved(tmp_path, first, weights, name="two")).verdict != "different"
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_numbers_out_of_the_range_of_products_are_refused_by_every_command(tmp_path, name):
+    config = CONFIGS[name]
+    for size, word in ((1e-150, "underflows"), (1e150, "overflows")):
+        tensors = {
+            n: v * size if v.ndim > 1 else v for n, v in tensors_of(config, 0, np.float64).items()
+        }
+        first = open_checkpoint(save_model(tmp_path / f"{size}", config, tensors))
+        weights = {n: v.copy() for n, v in first.weights().items()}
+        weights["layers.0.value"][0, 0] *= -1  # a product of zeros and one of zeros agree
+        second = moved(tmp_path, first, weights, name=f"{size} wrong")
+        for ask in (same, compare, align):
+            with pytest.raises(NotCoveredError, match=f"float64 {word}"):
+                ask(first, second)
+        with pytest.raises(NotCoveredError, match=f"float64 {word}"):
+            model_fingerprint(first)
+
+
+def test_a_layer_that_writes_nothing_is_the_same_in_every_basis_of_its_queries(tmp_path):
+    first = open_checkpoint(
+        save_model(tmp_path / "a", CONFIGS["llama"], tensors_of(CONFIGS["llama"]))
+    )
+    weights = {n: v.copy() for n, v in first.weights().items()}
+    weights["layers.0.value"][:] = 0.0
+    silent = moved(tmp_path, first, weights, name="silent")
+    weights["layers.0.up"] *= 3.0
+    weights["layers.0.down"] /= 3.0
+    assert same(silent, moved(tmp_path, first, weights, name="moved")).verdict == "same"
+
+
+def test_a_head_that_lacks_rank_has_one_normal_form(tmp_path):
+    first = open_checkpoint(
+        save_model(tmp_path / "a", CONFIGS["gpt2"], tensors_of(CONFIGS["gpt2"], 0, np.float64))
+    )
+    weights = {n: v.copy() for n, v in first.weights().items()}
+    for part in ("value", "value_bias"):
+        weights[f"layers.0.{part}"][0, 1] = weights[f"layers.0.{part}"][0, 0]
+    one = moved(tmp_path, first, weights, name="one")
+    v = first.block.attention.value_size
+    C = np.eye(v) + 0.3 * np.random.default_rng(0).normal(size=(v, v))
+    weights["layers.0.value"] = C @ weights["layers.0.value"]
+    weights["layers.0.value_bias"] = weights["layers.0.value_bias"] @ C.T
+    weights["layers.0.output"] = weights["layers.0.output"] @ np.linalg.inv(C)
+    two = moved(tmp_path, first, weights, name="two")
+    for part in ("value", "output"):
+        forms = [Canonical(model).tensor(f"layers.0.{part}") for model in (one, two)]
+        assert np.abs(forms[0] - forms[1]).max() < 1e-9
+
+
+def test_models_that_differ_in_their_configuration_are_not_said_to_be_without_difference(tmp_path):
+    first = open_checkpoint(as_said(tmp_path / "a", "llama", {}))
+    for what, value in {"rms_norm_eps": 1e-5, "rope_theta": 5e5, "hidden_act": "gelu"}.items():
+        second = open_checkpoint(as_said(tmp_path / what, "llama", {what: value}))
+        found = compare(first, second)
+        assert "The configurations differ" in str(found)
+        with pytest.raises(ArgumentError, match="models of different kinds"):
+            align(first, second)
+
+
+def test_a_converted_rotary_layout_is_no_distance(tmp_path):
+    first = open_checkpoint(as_said(tmp_path / "a", "llama", {}))
+    convert_rope(first, tmp_path / "b", "interleaved")
+    second = open_checkpoint(tmp_path / "b")
+    found = compare(first, second)
+    assert found.unchanged == [0, 1]
+    assert max(max(layer.scores) for layer in found.layers) < 1e-12
+    with pytest.raises(ArgumentError, match="convert-rope"):
+        align(first, second)
+
+
+@pytest.mark.parametrize("name", ["bert", "albert"])
+def test_gains_of_zero_are_no_division(tmp_path, name):
+    first = open_checkpoint(save_model(tmp_path / "a", CONFIGS[name], tensors_of(CONFIGS[name])))
+    weights = {n: v.copy() for n, v in first.weights().items()}
+    for gain in (n for n in weights if n.endswith(("attention_norm", "mlp_norm"))):
+        weights[gain][0] = 0.0
+    second = moved(tmp_path, first, weights)
+    assert same(second, second).level == "exact"
+    assert align(second, second).deviation < 1e-9
+    assert np.isfinite(Canonical(second).tensor("layers.0.query")).all()

@@ -155,7 +155,7 @@ def _in_frame(P: Sized, F: Sized, P2: Sized, F2: Sized, rounding: Rounding) -> C
     of_frame = errors @ (np.abs(dual) ** 2).T
     square = noise_f**2 + weights.T @ noise_f2**2 + of_frame.T @ np.abs(f2) ** 2
     size, tolerance = float(np.linalg.norm(f)), SAFETY * np.sqrt(square)
-    if np.linalg.norm(tolerance) > USELESS * size:
+    if not np.linalg.norm(tolerance) < USELESS * size:  # nor if both are zero
         return None
     return size, np.abs(f - C.conj().T @ f2), tolerance
 

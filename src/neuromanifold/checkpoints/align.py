@@ -15,7 +15,7 @@ import numpy as np
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.canonical import sheared
-from neuromanifold.checkpoints.checkpoint import Checkpoint, opened
+from neuromanifold.checkpoints.checkpoint import Checkpoint, layout_order, opened
 from neuromanifold.checkpoints.compare import Pair, check_comparable
 from neuromanifold.checkpoints.fold import incoming
 from neuromanifold.checkpoints.forms import Tensors, neuron_forms
@@ -29,6 +29,8 @@ from neuromanifold.checkpoints.unfold import (
     unfold_layer,
     unfolded_outer,
 )
+from neuromanifold.checkpoints.uniform import block_difference
+from neuromanifold.errors import ArgumentError
 
 MIXTURES = (0.25, 0.5, 0.75)
 """The points of the straight line at which its barrier is measured."""
@@ -39,6 +41,15 @@ class Aligned:
 
     def __init__(self, a: Checkpoint, b: Checkpoint) -> None:
         check_comparable(a, b)
+        difference = block_difference(a.block, b.block)
+        rotary = b.block.attention.rotary, a.block.attention.rotary
+        if difference is None and layout_order(*rotary) is not None:
+            difference = "their rotary layouts (`checkpoint convert-rope` makes them one)"
+        if difference is not None:
+            raise ArgumentError(
+                f"{a.path} and {b.path} are models of different kinds: {difference}; only models "
+                "of one kind can be aligned"
+            )
         self.first, self.second = a, b
         self.pair = Pair(a, b)
         outer = self._unsheared(self.pair.outer[1])

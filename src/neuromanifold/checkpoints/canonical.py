@@ -34,6 +34,10 @@ from neuromanifold.checkpoints.stream import (
     rotate_layer,
     rotate_outer,
 )
+from neuromanifold.errors import NotCoveredError
+
+RANGE = 120
+"""Sizes of tensors between 2^-120 and 2^120: then products of four and their squares are floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,7 @@ class Canonical:
         self._held: tuple[int, Float64Tensors] | None = None
 
     def _folded_outer(self) -> Float64Tensors:
-        steps, outer = self.steps, self.checkpoint.outer()
+        steps, outer = self.steps, _in_range(self.checkpoint, self.checkpoint.outer())
         with jax.enable_x64(True):
             folded = fold_outer(self.block, outer, norms=steps.fold, dead=steps.drop_dead)
             return {name: np.asarray(value) for name, value in folded.items()}
@@ -75,6 +79,8 @@ class Canonical:
         if not (steps.fold and steps.drop_dead and shears(self.block)):
             return None
         norm = self.checkpoint.layer(0, ("mlp_norm", "mlp_norm_shift"))
+        if not gains(self.block, norm, "mlp_norm").all():
+            return None
         return balancing_shear(self.block, self._folded_outer(), norm)
 
     @cached_property
@@ -157,7 +163,7 @@ class Canonical:
 
     def _folded_layer(self, layer: int, names: Iterable[str] | None = None) -> Float64Tensors:
         block, steps = self.checkpoint.block, self.steps
-        raw = self.checkpoint.layer(layer, names)
+        raw = _in_range(self.checkpoint, self.checkpoint.layer(layer, names))
         if self.shear is not None:
             raw = sheared(self.checkpoint, self.shear, raw, "layers.0.")
         with jax.enable_x64(True):
@@ -181,6 +187,19 @@ class Canonical:
     def weights(self) -> Float64Tensors:
         """All tensors: for small models."""
         return {name: self.tensor(name) for name in self.checkpoint.block.shapes}
+
+
+def _in_range(model: Checkpoint, tensors: Float64Tensors) -> Float64Tensors:
+    """Tensors whose products of four have squares that float64 holds, or are zero."""
+    for name, value in tensors.items():
+        size = float(np.abs(value).max(initial=0.0))
+        if size and not 2.0**-RANGE < size < 2.0**RANGE:
+            word = "large that float64 overflows" if size > 1 else "small that float64 underflows"
+            raise NotCoveredError(
+                f"the numbers of {name} in {model.path} ({size:.1e}) are so {word} in products of "
+                "them; rescale them"
+            )
+    return tensors
 
 
 def balancing_shear(block: Block, outer: Float64Tensors, norm: Float64Tensors) -> float:

@@ -25,6 +25,7 @@ from neuromanifold.checkpoints.matching import (
     moved_outer,
 )
 from neuromanifold.checkpoints.stream import frees_rotation, rotate_layer
+from neuromanifold.checkpoints.uniform import block_difference
 from neuromanifold.errors import ArgumentError
 
 UNRELATED = 2**0.5
@@ -87,6 +88,7 @@ class Comparison:
     rounding: float
     stream: str
     remarks: tuple[str, ...] = ()
+    difference: str | None = None
 
     @property
     def median(self) -> float:
@@ -111,14 +113,17 @@ class Comparison:
     def __str__(self) -> str:
         names = f"{self.first} and {self.second}"
         outer = [name for name, value in self.outer.items() if value > self.rounding]
+        said = ""
+        if self.difference is not None:
+            said = f" The configurations differ: {self.difference}; only weights are compared."
         if len(self.unchanged) == len(self.layers) and not outer:
-            return f"{names}: no difference beyond rounding in any layer, table or head."
+            return f"{names}: no difference beyond rounding in any layer, table or head.{said}"
         heads = ", ".join(f"{layer}.{head}" for layer, head, _ in self.most_moved())
         unchanged = _runs(self.unchanged)
         return (
             f"{names}: median distance of heads {self.median:.3g} (0 equal, {UNRELATED:.2f} "
             f"unrelated); layers unchanged: {unchanged}; heads that moved most: {heads}; "
-            f"outside the layers: {', '.join(outer) if outer else 'nothing'} changed."
+            f"outside the layers: {', '.join(outer) if outer else 'nothing'} changed.{said}"
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -160,12 +165,14 @@ def compare(
     """
     a, b = (opened(item, config, heads, family) for item in (first, second))
     check_comparable(a, b)
+    difference = block_difference(a.block, b.block)
+    b = b.as_block(a.block) if difference is None else b  # in one rotary layout
     pair = Pair(a, b)
     u = ARITHMETIC + max(roundoff(item.dtype("layers.0.query")) for item in (a, b))
     layers = tuple(_compare_layer(pair, layer, u) for layer in range(a.block.stored_layers))
     outer = {name: relative(table, pair.outer[1][name]) for name, table in pair.outer[0].items()}
     remarks = tuple(dict.fromkeys((*a.remarks, *b.remarks)))
-    return Comparison(a.path, b.path, layers, outer, 8 * u, pair.stream_kind, remarks)
+    return Comparison(a.path, b.path, layers, outer, 8 * u, pair.stream_kind, remarks, difference)
 
 
 class Pair:

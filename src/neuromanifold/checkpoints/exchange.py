@@ -270,13 +270,16 @@ def _used(block: Block, name: str, value: np.ndarray) -> np.ndarray:
 
 
 def _reaching(block: Block, taken: Mapping[str, Pair], seed: int) -> dict[str, np.ndarray]:
-    """Random inputs that begin with a wrong row of the tokens, and reach one of positions."""
+    """Random inputs that begin with a wrong row of the tokens, and reach one of positions.
+
+    They are long: a neuron may be silent at most tokens.
+    """
     rows = {
         name: np.flatnonzero(taken[name].wrong.any(axis=1)) if name in taken else np.zeros(0, int)
         for name, _ in block.tables
     }
     reached = rows.get("positions", np.zeros(0, int))[:1] - block.position_offset + 1
-    inputs = random_inputs(block, seed, max(TOKENS, *reached, 0))
+    inputs = random_inputs(block, seed, max(4 * TOKENS, *reached, 0))
     for name in ("tokens", "types"):
         if name in inputs and rows[name].size:
             inputs[name][0] = rows[name][0]

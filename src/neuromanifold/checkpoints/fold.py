@@ -159,7 +159,7 @@ def _fold_post(block: Block, folded: Tensors, reads: Incoming | None, last: bool
             if norm.shift is not None:
                 folded[f"{name}_bias"] = folded[f"{name}_bias"] + folded[name] @ norm.shift
             if block.centred:
-                g = _normal(norm.gain)
+                g = normal(norm.gain)
                 folded[name] = folded[name] - (folded[name] @ g)[..., None] * g / (g @ g)
         if norm.shift is not None:
             folded[carried] = folded[carried] + norm.shift
@@ -169,7 +169,7 @@ def _fold_post(block: Block, folded: Tensors, reads: Incoming | None, last: bool
         folded["mlp_norm_shift"] = jnp.zeros_like(folded["mlp_norm_shift"])
 
 
-def _normal(gain: Any) -> Any:
+def normal(gain: Any) -> Any:
     """A multiple of 1/γ without overflow; in the limit of gains zero, their coordinates."""
     zero = gain == 0
     return jnp.where(zero, 1.0, jnp.abs(gain).min() / jnp.where(zero, 1.0, gain))

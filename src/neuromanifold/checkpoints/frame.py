@@ -32,13 +32,15 @@ def put_with_bias(tensors: Tensors, name: str, value: np.ndarray) -> None:
 def balanced(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Factors (n, a), (n, b) with the same product leftᵀ right, balanced, in decreasing order.
 
-    The largest entry of each row of the first is positive.
+    The largest entry of each row of the first is positive. Singular values that are rounding of the
+    factors are zero: their roots are large, and their vectors arbitrary.
     """
     count = left.shape[0]
     Ql, Rl = np.linalg.qr(left.T)
     Qr, Rr = np.linalg.qr(right.T)
     U, S, Vt = np.linalg.svd(Rl @ Rr.T)
     size = len(S)
+    S = np.where(count * 2.0**-50 * np.linalg.norm(Rl) * np.linalg.norm(Rr) < S, S, 0.0)
     new_left = np.sqrt(S)[:, None] * (Ql @ U[:, :size]).T
     new_right = np.sqrt(S)[:, None] * (Qr @ Vt[:size].T).T
     signs = _signs(new_left)[:, None]

@@ -6,10 +6,11 @@ tables, score-table), so the function stays.
 
 from collections.abc import Mapping
 
+import jax
 import numpy as np
 
 from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.fold import Incoming, gains
+from neuromanifold.checkpoints.fold import Incoming, gains, normal
 from neuromanifold.checkpoints.forms import Tensors
 from neuromanifold.checkpoints.gauge.attention import absorbing_bias, unused_bucket
 from neuromanifold.checkpoints.nearest import nearest_scale
@@ -151,7 +152,8 @@ def _unfold_post(
     for norm, readers, carried in steps:
         if norm is None or norm.shift is None:
             continue
-        g = 1 / norm.gain
+        with jax.enable_x64(True):
+            g = np.asarray(normal(norm.gain))
         for name in (name for name in readers if name in moved):
             if block.centred:
                 moved[name] = moved[name] + (raw[name] @ g)[..., None] * g / (g @ g)
