@@ -333,9 +333,10 @@ def _verdict(
         element["stream"] = found.stream
     witness, level, verdict = None, None, "undecided"
     primes = None
-    count = None if broken or other is None else apart(a, other, rounding)
     if not found.bits:  # whatever float64 makes of numbers that cancel
         primes = proved_same(a, b, found.stream, found.layers)
+    skip = broken or other is None or primes is not None
+    count = None if skip else apart(a, other, rounding)
     if primes is not None:
         verdict, level = "same", "exact"
         reason = "the stored numbers are equal" + (", in another order" if element else "")
