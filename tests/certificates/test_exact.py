@@ -289,6 +289,7 @@ def test_bad_primes_are_refused(prime, sentence):
         certify(lightning((2, 2), (1,), 2), prime=prime)
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

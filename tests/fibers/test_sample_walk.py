@@ -33,6 +33,7 @@ def test_samples_have_the_function_and_are_different_weights(architecture):
             assert np.linalg.norm(one - other) > 1e-3 * np.linalg.norm(one)
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize("seed", [-4, 0.5, True])
 def test_a_seed_that_is_none_is_refused(seed):
     weights = random_weights(DEEP, 0)
