@@ -14,7 +14,8 @@ from neuromanifold.checkpoints.compare import Comparison, compare
 from neuromanifold.checkpoints.edit import convert_rope, fold_norms
 from neuromanifold.checkpoints.fingerprint import model_fingerprint
 from neuromanifold.checkpoints.merged import same_merged
-from neuromanifold.checkpoints.same import Sameness, same
+from neuromanifold.checkpoints.same import same
+from neuromanifold.checkpoints.sameness import Sameness
 
 
 class RealModel(Checkpoint):

@@ -19,7 +19,8 @@ from neuromanifold.checkpoints.checkpoint import Checkpoint
 from neuromanifold.checkpoints.families.layout import Slot
 from neuromanifold.checkpoints.forms import folded
 from neuromanifold.checkpoints.readers.contents import Stored
-from neuromanifold.checkpoints.same import Sameness, agrees_at, same
+from neuromanifold.checkpoints.same import agrees_at, same
+from neuromanifold.checkpoints.sameness import Sameness
 from neuromanifold.checkpoints.uniform import uniform
 from neuromanifold.errors import ArgumentError, NotCoveredError
 

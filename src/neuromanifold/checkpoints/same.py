@@ -6,11 +6,9 @@ agree to rounding, and the outputs too; `different` needs an input that shows it
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
@@ -35,20 +33,11 @@ from neuromanifold.checkpoints.forms import folded
 from neuromanifold.checkpoints.matching import match_stream, moved_outer
 from neuromanifold.checkpoints.outside import unexplained
 from neuromanifold.checkpoints.running import Noisy, deviation, noise_of, random_inputs, run
+from neuromanifold.checkpoints.sameness import Sameness, Witness
 from neuromanifold.checkpoints.stream import as_signed_permutation, rotate_layer
 from neuromanifold.checkpoints.uniform import uniform
-from neuromanifold.checkpoints.writing import write_safetensors
 from neuromanifold.errors import NotCoveredError
 
-EVIDENCE = {
-    "exact": "a proof: all that determines the function is equal as rational numbers, as stored or "
-    "modulo primes whose product exceeds the numerator of any difference",
-    "equal to rounding": "every deviation is within four times what independent rounding errors "
-    "add up to, in quadrature: no worst-case bound, and no proof",
-    "different": "an input on which the outputs differ by more than rounding makes",
-    None: "none",
-}
-"""What each level rests on."""
 DRAWS = 8
 """Draws of noise for each model, where something is not explained; else one is enough."""
 NOISE = 12.0
@@ -57,94 +46,6 @@ NOISE = 12.0
 If it moves them in one direction only, the ratio is Student's with eight degrees of freedom, above
 12 with a probability of 2e-6; in more directions its tails are lighter.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """An input on which two models differ: its seed, and the output that differs most."""
-
-    seed: int
-    output: int
-    token: int
-    first: float
-    second: float
-
-
-@dataclass(frozen=True)
-class Sameness:
-    """Whether two files hold the same function.
-
-    Attributes:
-        verdict: `same`, `different` or `undecided`.
-        level: `exact` (proved: the same function in real arithmetic), `equal to rounding` (rounding
-            errors that are independent explain every deviation four times over; no worst-case
-            bound is proved), or `different`; None when undecided.
-        reason: one sentence.
-        symmetries: the symmetries that were used, in words.
-        differences: the parts that differ by more than rounding, the worst first.
-        error: the largest deviation of the outputs, relative.
-        noise: what noise of the size of rounding does to the outputs, in the model that it changes
-            more: large numbers that cancel carry large rounding errors.
-        rounding: the relative rounding that was allowed for each file.
-        seed: of the inputs.
-        witness: an input that shows a difference.
-        element: the symmetry that carries the first model to the second, as arrays by name.
-        primes: how many primes the proof of level `exact` took: none where the stored numbers are
-            equal; None without proof.
-    """
-
-    verdict: Literal["same", "different", "undecided"]
-    level: Literal["exact", "equal to rounding", "different"] | None
-    reason: str
-    symmetries: tuple[str, ...]
-    differences: tuple[Deviation, ...]
-    error: float
-    noise: float
-    rounding: Rounding
-    seed: int
-    witness: Witness | None
-    element: Mapping[str, np.ndarray]
-    primes: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON; the element is a file of its own."""
-        return {
-            "verdict": self.verdict,
-            "level": self.level,
-            "reason": self.reason,
-            "symmetries": list(self.symmetries),
-            "differences": [asdict(one) for one in self.differences],
-            "error": self.error,
-            "tolerance": NOISE * self.noise,
-            "rounding": asdict(self.rounding),
-            "evidence": EVIDENCE[self.level],
-            "primes": self.primes,
-            "seed": self.seed,
-            "witness": None if self.witness is None else asdict(self.witness),
-        }
-
-    def save_element(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the symmetry: orders of heads and neurons, changes of basis, scales, the stream."""
-        arrays = {name: np.ascontiguousarray(value) for name, value in self.element.items()}
-        layout = {name: (value.dtype, value.shape) for name, value in arrays.items()}
-        notes = {"symmetries": ", ".join(self.symmetries)}
-        write_safetensors(path, layout, arrays.__getitem__, notes, force=force)
-
-    def undecided(self, reason: str) -> "Sameness":
-        """The same numbers without a verdict."""
-        return replace(
-            self,
-            verdict="undecided",
-            level=None,
-            reason=reason,
-            symmetries=(),
-            element={},
-            primes=None,
-        )
-
-    def __str__(self) -> str:
-        used = f" Symmetries: {', '.join(self.symmetries)}." if self.symmetries else ""
-        return f"{self.verdict}: {self.reason}.{used}"
 
 
 def same(
@@ -323,116 +224,99 @@ def _verdict(
     runs: tuple[np.ndarray, np.ndarray, float],
 ) -> Sameness:
     outputs, others, noise = runs
-    error = deviation(outputs, others)
-    agrees_out = error <= NOISE * noise
-    broken, other = found.broken, found.ordered(b)
-    blunt = [d for d in found.deviations if d.agrees and d.is_blunt]
-    symmetries = _symmetries(found, notes)
-    element = dict(found.changes)
-    if found.stream is not None:
-        element["stream"] = found.stream
-    witness, level, verdict = None, None, "undecided"
-    primes = None
-    if not found.bits:  # whatever float64 makes of numbers that cancel
-        primes = proved_same(a, b, found.stream, found.layers)
-    skip = broken or other is None or primes is not None
-    count = None if skip else apart(a, other, rounding)
+    element = dict(found.changes) | ({} if found.stream is None else {"stream": found.stream})
+    agreed = Sameness(
+        verdict="same",
+        level="equal to rounding",
+        reason="",
+        symmetries=_symmetries(found, notes),
+        differences=tuple(found.broken),
+        error=deviation(outputs, others),
+        noise=noise,
+        tolerance=NOISE * noise,
+        rounding=rounding,
+        seed=seed,
+        witness=None,
+        element=element,
+    )
+    # whatever float64 makes of numbers that cancel
+    primes = None if found.bits else proved_same(a, b, found.stream, found.layers)
     if primes is not None:
-        verdict, level = "same", "exact"
         reason = "the stored numbers are equal" + (", in another order" if element else "")
         if primes:
             reason = f"all that determines the function is equal, proved modulo {primes} primes"
-    elif broken and not agrees_out:
-        verdict = level = "different"
-        witness = _witness(outputs, others, seed)
-        reason = f"{_first(broken)} is not explained by rounding; the outputs differ by {error:.1e}"
-    elif broken and other and (shown := _shown(a, other, rounding, seed)) is not None:
-        verdict = level = "different"
-        witness, error, noise = shown
-        reason = (
-            f"{_first(broken)} is not explained by rounding; exchanging the entries that are not "
-            f"changes the outputs by {error:.1e}, and their errors by {noise:.1e}"
-        )
-    elif broken:
-        reason = (
-            f"{_first(broken)} is not explained by rounding, and the outputs agree "
-            f"({error:.1e}, noise {noise:.1e}): a symmetry this does not know, or too few inputs"
-        )
-    elif found.outside:
-        reason = (
+        return replace(agreed, level="exact", reason=reason, differences=(), primes=primes)
+    other = found.ordered(b)
+    if found.broken:
+        return _apart(a, other, agreed, Witness.of(outputs, others, seed))
+    return _together(a, other, found, agreed)
+
+
+def _apart(a: Checkpoint, b: Ordered | None, agreed: Sameness, witness: Witness) -> Sameness:
+    """The answer where some part is not explained by rounding."""
+    part = f"{_first(agreed.differences)} is not explained by rounding"
+    if agreed.error > agreed.tolerance:
+        return agreed.different(f"{part}; the outputs differ by {agreed.error:.1e}", witness)
+    exchanged = None if b is None else exchange(a, b, agreed.rounding, agreed.seed)
+    if exchanged is not None:
+        before, after, noise = exchanged
+        error, tolerance = deviation(before, after), SHOWN * noise
+        if error > tolerance:
+            shown = replace(agreed, error=error, noise=noise, tolerance=tolerance)
+            reason = (
+                f"{part}; exchanging the entries that are not changes the outputs by {error:.1e}, "
+                f"and their errors by {noise:.1e}"
+            )
+            return shown.different(reason, Witness.of(before, after, agreed.seed))
+    return agreed.undecided(
+        f"{part}, and the outputs agree ({agreed.error:.1e}, noise {agreed.noise:.1e}): a symmetry "
+        "this does not know, or too few inputs"
+    )
+
+
+def _together(a: Checkpoint, b: Ordered | None, found: _Found, agreed: Sameness) -> Sameness:
+    """The answer where every part agrees to rounding."""
+    error, agrees_out = agreed.error, agreed.error <= agreed.tolerance
+    if found.outside:
+        return agreed.undecided(
             f"the block is the same, but {found.outside[0]} is not equal in both files "
             f"({len(found.outside)} such), and nothing is known about what that changes"
         )
-    elif count is not None and count.is_suspect:
-        reason = (
+    count = None if b is None else apart(a, b, agreed.rounding)
+    if count is not None and count.is_suspect:
+        return agreed.undecided(
             f"every part agrees to rounding, and the outputs to {error:.1e}, but {count.alone} "
             f"stored number(s), the first in {count.place}, differ by more than their own rounding "
             "where the rest of the row and column does not: a fault smaller than the rounding of "
             "its row, or a symmetry as small"
         )
-    elif count is not None and not count.wrong and agrees_out:
-        verdict, level = "same", "equal to rounding"
-        reason = (
-            "every number of one is to rounding that of the other, and the outputs agree to "
-            f"{error:.1e}"
+    if count is not None and not count.wrong and agrees_out:
+        return replace(
+            agreed,
+            reason="every number of one is to rounding that of the other, and the outputs agree to "
+            f"{error:.1e}",
         )
-    elif blunt:
-        reason = f"{blunt[0]}: the factors are too badly conditioned for their dtype to decide"
-    elif not agrees_out:
-        reason = (
+    blunt = [d for d in found.deviations if d.agrees and d.is_blunt]
+    if blunt:
+        return agreed.undecided(
+            f"{blunt[0]}: the factors are too badly conditioned for their dtype to decide"
+        )
+    if not agrees_out:
+        return agreed.undecided(
             f"every part agrees to rounding, and the outputs differ by {error:.1e} where noise "
-            f"makes {noise:.1e}"
+            f"makes {agreed.noise:.1e}"
         )
-    else:
-        verdict, level = "same", "equal to rounding"
-        reason = f"every part agrees to rounding, and the outputs to {error:.1e}"
-    return Sameness(
-        verdict=verdict,  # type: ignore[arg-type]
-        level=level,  # type: ignore[arg-type]
-        reason=reason,
-        symmetries=tuple(symmetries) if verdict == "same" else (),
-        differences=tuple(broken) if primes is None else (),
-        error=error,
-        noise=noise,
-        rounding=rounding,
-        seed=seed,
-        witness=witness,
-        element=element if verdict == "same" else {},
-        primes=primes,
-    )
+    return replace(agreed, reason=f"every part agrees to rounding, and the outputs to {error:.1e}")
 
 
-def _shown(
-    a: Checkpoint, b: Ordered, rounding: Rounding, seed: int
-) -> tuple[Witness, float, float] | None:
-    """An input on which the entries that rounding does not explain show, if there is one."""
-    found = exchange(a, b, rounding, seed)
-    if found is None:
-        return None
-    before, after, noise = found
-    error = deviation(before, after)
-    return (_witness(before, after, seed), error, noise) if error > SHOWN * noise else None
-
-
-def _first(broken: list[Deviation]) -> str:
+def _first(broken: Sequence[Deviation]) -> str:
     """The first broken part in the order of the model, which is where an edit went wrong."""
     return str(min(broken, key=lambda d: (-1 if d.layer is None else d.layer, -d.allowed)))
 
 
-def _symmetries(found: _Found, notes: list[str]) -> list[str]:
+def _symmetries(found: _Found, notes: list[str]) -> tuple[str, ...]:
     used = [*notes]
     if found.stream is not None:
         signed = np.abs(np.abs(found.stream).sum(axis=0) - 1).max() < 1e-9
         used.append("stream permuted" if signed else "stream rotated")
-    return used + sorted(found.moved)
-
-
-def _witness(outputs: np.ndarray, others: np.ndarray, seed: int) -> Witness:
-    at = np.unravel_index(int(np.argmax(np.abs(outputs - others))), outputs.shape)
-    return Witness(
-        seed=seed,
-        output=int(at[0]),
-        token=int(at[1]),
-        first=float(outputs[at]),
-        second=float(others[at]),
-    )
+    return (*used, *sorted(found.moved))
