@@ -9,6 +9,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -118,17 +119,25 @@ def read_and_qr(checkpoint: Checkpoint) -> float:
     return seconds(started)
 
 
-def doubled(checkpoint: Checkpoint) -> Path:
-    """The model with values twice and outputs half as large, which is exact in floats."""
-    other = checkpoint.path.with_name("doubled")
+def doubled(name: str, tensor: np.ndarray) -> np.ndarray:
+    """Values twice and outputs half as large, which is exact in floats."""
+    return {"value": 2.0, "value_bias": 2.0, "output": 0.5}.get(name.split(".")[-1], 1.0) * tensor
+
+
+def broken(name: str, tensor: np.ndarray) -> np.ndarray:
+    """One wrong sign."""
+    if name == "layers.7.query":
+        tensor = np.array(tensor)
+        tensor.flat[np.abs(tensor).argmax()] *= -1
+    return tensor
+
+
+def edited(checkpoint: Checkpoint, edit: Callable[[str, np.ndarray], np.ndarray]) -> Path:
+    """The model with every tensor edited."""
+    other = checkpoint.path.with_name(edit.__name__)
     other.mkdir()
     (other / "config.json").write_bytes((checkpoint.path / "config.json").read_bytes())
-    factors = {"value": 2.0, "value_bias": 2.0, "output": 0.5}
-
-    def tensor(name: str) -> np.ndarray:
-        return factors.get(name.split(".")[-1], 1.0) * checkpoint.tensor(name)
-
-    checkpoint.write(other / "model.safetensors", tensor)
+    checkpoint.write(other / "model.safetensors", lambda name: edit(name, checkpoint.tensor(name)))
     return other
 
 
@@ -145,10 +154,10 @@ def gpt2(folder: Path) -> None:
     )
     layer = 8 * sum(math.prod(s) for s in checkpoint.block.layer_shapes.values()) // 2**20
     print(f"peak memory {peak()} MB; the largest layer in float64 {layer} MB")
-    for name, other in (("itself", folder / "gpt2"), ("doubled values", doubled(checkpoint))):
+    for other in (checkpoint.path, edited(checkpoint, doubled), edited(checkpoint, broken)):
         started = time.process_time()
         print(same(checkpoint, open_checkpoint(other)))
-        print(f"same, with {name}: {seconds(started)} s; peak memory {peak()} MB")
+        print(f"same, with {other.name}: {seconds(started)} s; peak memory {peak()} MB")
 
 
 def large(folder: Path) -> None:
