@@ -185,6 +185,16 @@ class Architecture(Displayed, Recorded):
         return self.adds_nothing and self.attends_to_all
 
     @property
+    def variation(self) -> str:
+        """The words for its skip and its mask; none for a plain network."""
+        return "" if self.is_plain else f" {self.skip} {self.mask} "
+
+    @property
+    def kind(self) -> str:
+        """The words for what a layer does with (A, V), whatever their sizes."""
+        return self.attention + self.variation
+
+    @property
     def is_single(self) -> bool:
         """Whether a layer is V X P over all tokens: one head, and its value map not factored."""
         return self.is_plain and self.has_one_head and self.value_ranks is None

@@ -20,7 +20,6 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from neuromanifold.architecture import Architecture
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.fibers.agreement import UNDECIDED_FACTOR
 from neuromanifold.fibers.determined import determined, is_scale_free, is_zero, weight_facts
@@ -77,7 +76,7 @@ def fingerprint(weights: Weights) -> Fingerprint:
     found = invariants(layers, architecture, 1 / architecture.temperature)
     facts = weight_facts(weights, found)
     if is_zero(architecture, facts):
-        return _hashed(np.zeros(0), np.zeros(0), architecture, kind="zero")
+        return _hashed(np.zeros(0), np.zeros(0), "zero" + architecture.variation)
     shown = determined(architecture, facts)
     if not shown.seen or shown.seen | shown.unseen < {one.name for one in found}:
         return _none("no theorem says what the function determines at these weights")
@@ -85,11 +84,11 @@ def fingerprint(weights: Weights) -> Fingerprint:
     if any(not one.size or one.relative_noise * UNDECIDED_FACTOR >= 1 for one in seen if one.noise):
         return _none("rounding the weights changes what the function determines by its whole size")
     if not is_scale_free(architecture):
-        return _hashed(*_sized(seen), architecture)
+        return _hashed(*_sized(seen), architecture.kind)
     signs = [_sign(one, i) for i, one in enumerate(seen)]
     if 0 in signs:
         return _none("rounding the weights could turn the sign of a form")
-    return _hashed(*_rescaled(seen, signs), architecture)
+    return _hashed(*_rescaled(seen, signs), architecture.kind)
 
 
 def _none(reason: str) -> Fingerprint:
@@ -139,17 +138,12 @@ def _rescaled(seen: list[Invariant], signs: list[int]) -> tuple[Numbers, Numbers
     )
 
 
-def _hashed(
-    values: Numbers, bounds: Numbers, architecture: Architecture, *, kind: str = ""
-) -> Fingerprint:
+def _hashed(values: Numbers, bounds: Numbers, kind: str) -> Fingerprint:
     """The hash of the rounded numbers, or none where one of them may round either way."""
     scaled = values * 10.0**DIGITS
     whole = np.rint(scaled)
     if np.any(np.abs(scaled - whole) + bounds * 10.0**DIGITS >= 0.5):
         reason = "rounding the weights could change a decimal that enters the hash"
         return Fingerprint(None, values, bounds, reason)
-    kind = kind or architecture.attention
-    if not architecture.is_plain:
-        kind += f" {architecture.skip} {architecture.mask} "
     text = kind + " ".join(str(int(k)) for k in whole)
     return Fingerprint(hashlib.sha256(text.encode()).hexdigest()[:16], values, bounds, None)
