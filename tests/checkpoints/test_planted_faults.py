@@ -3,8 +3,6 @@
 `pytest tests/checkpoints/test_planted_faults.py -m slow -s` prints the table of the documentation.
 """
 
-from collections import Counter
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -37,10 +35,10 @@ def wide(name, width):
     return config | {key: value for key, value in sizes.items() if key in config}
 
 
-def random_tensors(config, seed, scale=1.0):
+def random_tensors(config, seed):
     width = next(config[key] for key in WIDTH_KEYS if key in config)
     tensors = tensors_of(config, seed, np.float64)
-    factor = scale * (24 / width) ** 0.5
+    factor = (24 / width) ** 0.5
     return {n: v * factor if v.ndim > 1 else v for n, v in tensors.items()}
 
 
@@ -89,28 +87,21 @@ def faults(block, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", [1.0, 2.0])
-@pytest.mark.parametrize("width", [64, 96])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_no_fault_at_a_real_width_passes_for_the_same_function(tmp_path, dtype, width, scale):
-    counts = Counter()
-    for seed, name in enumerate(FAMILIES):
-        config = wide(name, width)
-        tensors = random_tensors(config, seed, scale)
-        full = open_checkpoint(save_model(tmp_path / name, config, tensors))
-        half = moved(tmp_path, full, full.weights(), dtype, f"{name} half")
-        assert same(full, half).verdict == "same", name
-        for k, (kind, edit) in enumerate(faults(full.block, seed)):
-            weights = {key: value.copy() for key, value in half.weights().items()}
-            edit(weights, full.block)
-            found = same(half, moved(tmp_path, full, weights, dtype, f"{name} {k}"))
-            counts[kind, found.verdict] += 1
-            assert found.verdict != "same", (name, kind, found)
-    for kind in dict.fromkeys(kind for kind, _ in counts):
-        print(dtype, width, scale, kind, {v: n for (k, v), n in counts.items() if k == kind})  # noqa: T201
-    left = {kind for kind, verdict in counts if verdict == "undecided"}
-    if scale == 1.0:  # twice as large weights make models whose outputs rounding changes wholly
-        assert left <= {"sign, hundredth number", "sign, tenth number"}
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_fault_at_a_real_width_passes_for_the_same_function(tmp_path, name, dtype):
+    seed, config = list(FAMILIES).index(name), wide(name, 96)
+    full = open_checkpoint(save_model(tmp_path / name, config, random_tensors(config, seed)))
+    half = moved(tmp_path, full, full.weights(), dtype, "half")
+    assert same(full, half).verdict == "same"
+    undecided = set()
+    for k, (kind, edit) in enumerate(faults(full.block, seed)):
+        weights = {key: value.copy() for key, value in half.weights().items()}
+        edit(weights, full.block)
+        found = same(half, moved(tmp_path, full, weights, dtype, str(k)))
+        assert found.verdict != "same", (kind, found)
+        undecided |= {kind} if found.verdict == "undecided" else set()
+    assert undecided <= {"sign, hundredth number", "sign, tenth number"}
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
