@@ -13,11 +13,17 @@ MASK = np.array([True, False])
 ONE = np.zeros(())
 BASE = 1.2345678
 LOW = -20000.0
+PRIME = 8388593
 
 
 def vanishes(g):
     """One weight on a function that is zero, written so that this does not show, and one on x."""
     return lambda w, x: w[0] * g(x) + w[1] * jnp.sum(x)
+
+
+def vanishes_on_weights(g):
+    """The same for a function of a weight, which is seen by itself."""
+    return lambda w, x: w[0] * g(w[1]) * x * x + w[1] * x
 
 
 def chosen(truth):
@@ -58,6 +64,33 @@ ONE_DIMENSION = {
     "a quarter turn": (vanishes(lambda x: jnp.sin(x + np.pi / 2) - jnp.cos(x)), ONE),
     "a whole turn": (
         vanishes(lambda x: jnp.sin(2 * np.pi * (x + 1)) - jnp.sin(2 * np.pi * x)),
+        ONE,
+    ),
+    "a quarter turn of a weight": (
+        vanishes_on_weights(lambda v: jnp.sin(v + np.pi / 2) - jnp.cos(v)),
+        ONE,
+    ),
+    "a power of two by a weight": (
+        vanishes_on_weights(lambda v: jnp.exp2(v + 1) - 2 * jnp.exp2(v)),
+        ONE,
+    ),
+    "e and its square": (
+        vanishes_on_weights(lambda v: jnp.exp(v + 1) ** 2 - jnp.exp(v + 2) * jnp.exp(v)),
+        ONE,
+    ),
+    "e to the prime": (
+        vanishes_on_weights(
+            lambda v: (
+                lax.integer_pow(jnp.exp(v + 1), PRIME)
+                - jnp.exp(v + PRIME) * lax.integer_pow(jnp.exp(v), PRIME - 1)
+            )
+        ),
+        ONE,
+    ),
+    "log 2 and log 6": (
+        vanishes_on_weights(
+            lambda v: jnp.log(4 * v) - jnp.log(2 * v) - jnp.log(6 * v) + jnp.log(3 * v)
+        ),
         ONE,
     ),
     "too small for a float": (chosen(lambda x: jnp.exp(-1e4 * (1 + x * x)) > 0), ONE),
@@ -102,6 +135,7 @@ def test_a_hidden_dependency_is_no_dimension(name):
         (lambda w, x: w[0] * jnp.log2(w[1] + x), ONE),
         (lambda w, x: w[0] * jnp.sin(2 * np.pi * w[1] * x), ONE),
         (lambda w, x: w[0] * jnp.exp(x + 1) + w[1] * x * jnp.exp(x), ONE),
+        (lambda w, x: w[0] * (jnp.exp(w[1] + 1) - jnp.exp(w[1])) * x * x + w[1] * x, ONE),
         (lambda w, x: w[0] * (jax.nn.softplus(x * w[1]) - np.log(2.0)), ONE),
         (lambda w, x: w[0] * x * 5e-324 + w[1], ONE),
         (lambda w, x: jnp.hypot(w[0] * x, w[1]), ONE),

@@ -45,18 +45,23 @@ def relations_of(
         field: the prime field.
         weights: the leaves of given weights over a field; None for generic ones.
     """
-    source = Source(field, 0, "relations", None if weights is None else weights(field))
-    relations = NO_RELATIONS
-    on_weights, on_samples = (formal_steps(function, samples=flag) for flag in (False, True))
-    if weights is None and on_weights:
-        relations, _ = _found(function, source, relations, on_weights, along_samples=False)
-    if not on_samples:
-        return relations
-    relations, columns = _found(function, source, relations, on_samples, along_samples=True)
     other = PrimeField(next(p for p in SECOND_PRIMES if p != field.modulus))
-    second = Source(other, 0, "relations", None if weights is None else weights(other))
-    again = columns_at(function, second, relations, on_samples, range(1), along_samples=True)
-    return replace(relations, confirmed=_pattern(columns, relations) == _pattern(again, relations))
+    source, second = (
+        Source(f, 0, "relations", None if weights is None else weights(f)) for f in (field, other)
+    )
+    relations, confirmed = NO_RELATIONS, True
+    for along_samples in (False, True):
+        formals = formal_steps(function, samples=along_samples)
+        if not formals or not (along_samples or weights is None):
+            continue
+        relations, columns = _found(
+            function, source, relations, formals, along_samples=along_samples
+        )
+        again = columns_at(
+            function, second, relations, formals, range(1), along_samples=along_samples
+        )
+        confirmed &= _pattern(columns, relations) == _pattern(again, relations)
+    return replace(relations, confirmed=confirmed)
 
 
 def _pattern(columns: Columns, relations: Relations) -> tuple[object, ...]:

@@ -45,6 +45,7 @@ from neuromanifold.algebra.modular.literals import is_meant
 from neuromanifold.algebra.modular.relations import Dependent, Relations
 from neuromanifold.algebra.modular.squares import Squares, has_roots
 from neuromanifold.algebra.modular.tangents import Setting
+from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.algebra.rank import rank_profile
 from neuromanifold.errors import NotCoveredError
 
@@ -166,22 +167,40 @@ def _on_weights(
     columns = columns_at(
         function, source, relations, every, range(count + SPARE_ROWS), along_samples=False
     )
-    place = {p: c for c, p in enumerate(columns.places)}
-    kept = {c for c in columns.seen.tolist() if columns.places[c][0] in {f.number for f in formals}}
-    kept = {c for c in kept if columns.first[c] == c and not is_known(columns, c, relations)}
-    parts = [(columns.values[:, c], columns.slopes[:, c]) for c in sorted(kept)]
-    for number, dependent in shifts:
-        parts.append(
-            (
-                remainder(columns.additive, place, number, dependent, source.field),
-                remainder(columns.slopes, place, number, dependent, source.field),
-            )
-        )
-    slopes = {value.tobytes(): slope for value, slope in parts}
-    moving = [slope for slope in slopes.values() if np.any(slope)]
-    constants = len(slopes) - len(moving)
+    parts = _parts(columns, {f.number for f in formals}, relations, shifts)
+    moving = [slope for slope in parts if np.any(slope)]
+    constants = len(parts) - len(moving)
     rank = len(rank_profile(np.stack(moving, 1), source.field)[1]) if moving else 0
-    return [Obligation(name, len(slopes), rank + min(constants, allowed))]
+    return [Obligation(name, len(parts), rank + min(constants, allowed))]
+
+
+def _parts(
+    columns: Columns,
+    on_weights: set[int],
+    relations: Relations,
+    shifts: Sequence[tuple[int, Dependent]],
+) -> list[Residues]:
+    """The slopes of what has to be independent among functions of the weights, each once.
+
+    The columns of the steps `on_weights` that are written over no others, and what is left over
+    where a column is: of these steps a constant, sin(w + 1) beside sin w, of the others a `shift`.
+    """
+    place, first = {p: c for c, p in enumerate(columns.places)}, columns.first
+    parts: dict[tuple[bool, bytes], Residues] = {}
+    for c in columns.seen.tolist():
+        own = columns.places[c][0] in on_weights and not is_known(columns, c, relations)
+        if own and first[c] == c:
+            key = (columns.kinds[c] == "log", columns.values[:, c].tobytes())
+            parts[key] = columns.slopes[:, c]
+    own_shifts = [s for s in _shifts(columns, relations) if s[0] in on_weights]
+    for number, dependent in (*own_shifts, *shifts):
+        rest, slope = (
+            remainder(side, place, number, dependent, columns.field)
+            for side in (columns.additive, columns.slopes)
+        )
+        logarithm = columns.kinds[place[number, dependent.entry]] == "log"
+        parts[logarithm, rest.tobytes()] = slope
+    return list(parts.values())
 
 
 def _error_functions(function: ModularFunction, relations: Relations) -> list[Obligation]:
