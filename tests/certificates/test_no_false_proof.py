@@ -93,6 +93,20 @@ ONE_DIMENSION = {
         ),
         ONE,
     ),
+    "sin 1": (
+        vanishes(lambda x: jnp.sin(x + 1) - np.sin(1) * jnp.cos(x) - np.cos(1) * jnp.sin(x)),
+        ONE,
+    ),
+    "tanh 1": (
+        vanishes(
+            lambda x: jnp.tanh(x + 1) * (1 + np.tanh(1) * jnp.tanh(x)) - jnp.tanh(x) - np.tanh(1)
+        ),
+        ONE,
+    ),
+    "1 + e": (vanishes(lambda x: jnp.exp(x + 1) + jnp.exp(x) - (1 + np.e) * jnp.exp(x)), ONE),
+    "e^0.12345": (vanishes(lambda x: jnp.exp(x + 0.12345) - np.exp(0.12345) * jnp.exp(x)), ONE),
+    "log 123": (vanishes(lambda x: jnp.log(123 * x) - jnp.log(x) - np.log(123)), ONE),
+    "a constant in disguise": (vanishes(lambda x: jnp.sin(x - x + 0.7) - np.sin(0.7)), ONE),
     "too small for a float": (chosen(lambda x: jnp.exp(-1e4 * (1 + x * x)) > 0), ONE),
     "order of small ones": (chosen(lambda x: jnp.exp(-1e4 - x * x) > jnp.exp(-1e5 - x * x)), ONE),
     "small products": (chosen(lambda x: jnp.exp(-500 - x * x) * jnp.exp(-500 - x * x) > 0), ONE),

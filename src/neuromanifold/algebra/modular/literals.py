@@ -9,8 +9,6 @@ A program says 1/3 by writing the nearest float. A finite float x is therefore r
   then contains the float and not the number which it may stand for.
 """
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ulp
@@ -27,9 +25,6 @@ from neuromanifold.errors import ArgumentError
 HEIGHT = 10**6
 # The same for float32 (2^-23) with probability below 0.6 · 10^4 · 2^-23 < 10^-3.
 HEIGHT_SINGLE = 100
-# What functions make of constants is off by a few units in the last place.
-_FEW_PLACES = 64
-_LARGEST_EXPONENT = 100.0
 # Entries this much smaller than the largest of their array are suspected to be rounding noise.
 NOISE = 1e-12
 
@@ -100,20 +95,6 @@ def _reading(x: float) -> tuple[Fraction, bool]:
         return Fraction(x), False
     near = rational_near(x, ulp(x), HEIGHT)
     return (Fraction(x), True) if near is None else (near, False)
-
-
-def is_meant(x: float, others: Sequence[float] = ()) -> bool:
-    """Whether a float, or its inverse, may stand for log q, e^q or π q with a number q.
-
-    Those are the small rational numbers, and the program's other floats.
-    """
-    found = [x / math.pi, x * math.pi, math.log(abs(x))]
-    found += [math.exp(y) for y in (x, 1 / x) if abs(y) < _LARGEST_EXPONENT]
-    return any(
-        rational_near(q, _FEW_PLACES * ulp(q), HEIGHT_SINGLE) is not None
-        or any(abs(q - other) <= _FEW_PLACES * ulp(q) for other in others)
-        for q in found
-    )
 
 
 def in_float64(array: Any) -> Any:

@@ -41,7 +41,6 @@ from neuromanifold.algebra.modular.columns import (
     visible,
 )
 from neuromanifold.algebra.modular.function import ModularFunction
-from neuromanifold.algebra.modular.literals import is_meant
 from neuromanifold.algebra.modular.relations import Dependent, Relations
 from neuromanifold.algebra.modular.squares import Squares, has_roots
 from neuromanifold.algebra.modular.tangents import Setting
@@ -148,16 +147,15 @@ def _on_weights(
     """What depends on weights alone: steps of their own, and the shifts of relations.
 
     Of constants e^k or log C there may be one, which is transcendental (Lindemann); nothing is
-    known about two that are not powers of each other, nor beside floats that may stand for such a
-    number, as in 2^x = e^(x log 2), log_2 or sin(x + π/2). At given weights all of these are
-    constants.
+    known about two that are not powers of each other, nor beside floats that are taken as their
+    exact value and may stand for such a number, as in 2^x = e^(x log 2), sin(x + π/2) or
+    tanh(x + 1) beside the float of tanh 1. At given weights all of these are constants.
     """
     formals = formal_steps(function, samples=False)
     name = "functions of the weights"
     if not formals and not shifts:
         return []
-    floats = function.dyadic_constants
-    allowed = int(not any(is_meant(x, floats) for x in floats))
+    allowed = int(not function.dyadic_constants)
     if source.weights is not None:
         count = sum(len(visible(f)) for f in formals) + len(shifts)
         return [Obligation(name, count, int(count == allowed))]
