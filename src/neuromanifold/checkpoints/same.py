@@ -105,7 +105,7 @@ def _decided(
         suppress(FloatingPointError, np.linalg.LinAlgError),
     ):
         found = _compare(a, b, rounding)
-    broken = [] if found is None else found.broken
+    broken: list[Deviation] = [] if found is None else found.broken
     draws = DRAWS if broken else 1
     ran = _run_both(a, b, random_inputs(a.block, seed), rounding, draws, seed)
     rows = {d.part: d.head for d in broken if d.part in dict(a.block.tables) and d.head is not None}
