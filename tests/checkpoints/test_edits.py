@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from models import CONFIGS, make_model, tensors_of
+from models import CONFIGS, make_model, save_model, tensors_of
 
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.edit import fold_norms
 from neuromanifold.checkpoints.reading import open_model
 from neuromanifold.checkpoints.same import same
 from neuromanifold.cli import main
@@ -49,6 +50,44 @@ def test_folded_norms_are_the_same_function_and_an_untied_head_too(tmp_path, cap
     assert element.exists()
 
 
+@pytest.mark.parametrize(("name", "table"), [("llama", "tokens"), ("gpt2", "positions")])
+def test_a_wrong_row_of_a_table_that_random_text_does_not_meet_is_shown_beside_folded_norms(
+    tmp_path, name, table
+):
+    config = CONFIGS[name] | {"vocab_size": 600, "n_positions": 40}
+    first = open_checkpoint(save_model(tmp_path / "m", config, tensors_of(config)))
+    fold_norms(first, tmp_path / "f")
+    folded = open_checkpoint(tmp_path / "f")
+    assert same(first, folded).verdict == "same"
+    weights = {key: value.copy() for key, value in folded.weights().items()}
+    weights[table][-1, np.abs(weights[table][-1]).argmax()] *= -1
+    folded.write(tmp_path / "f" / "model.safetensors", weights, force=True)
+    found = same(first, open_checkpoint(tmp_path / "f"))
+    assert found.verdict == "different", found
+    assert f"{table} {len(weights[table]) - 1}" in found.reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["canonical", "llama", "--out", "normal"],
+        ["canonical", "llama", "--out", "normal.bin", "--force"],
+        ["align", "llama", "llama", "--out", "aligned"],
+        ["same", "llama", "llama", "--element-out", "element.json"],
+    ],
+)
+def test_a_file_that_no_reader_would_take_is_refused_before_any_work(
+    tmp_path, monkeypatch, capsys, line
+):
+    monkeypatch.chdir(tmp_path)
+    make_model(tmp_path / "llama", "llama")
+    assert main(["checkpoint", *line]) == 2
+    said = capsys.readouterr().err
+    assert "must end in .safetensors" in said
+    assert said.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["llama"]
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
@@ -58,15 +97,15 @@ def test_folded_norms_are_the_same_function_and_an_untied_head_too(tmp_path, cap
         (["same", "llama", "llama", "--rtol", "2"], "--rtol lies between 0 and 1"),
         (["same", "llama", "nothing"], "does not exist"),
         (["audit", "gpt2", "--figure", "a.xyz"], "writes .png, .svg or .pdf"),
-        (["canonical", "llama", "--out", "llama"], "exists"),
+        (["canonical", "llama", "--out", "llama/model.safetensors"], "exists"),
         *(
             ([*words, "--max-memory", "1MB"], "1 MB are allowed: give smaller sizes, or a higher")
             for words in (
                 ["audit", "gpt2"],
-                ["canonical", "llama", "--out", "x"],
+                ["canonical", "llama", "--out", "x.safetensors"],
                 ["same", "gpt2", "gpt2"],
                 ["compare", "gpt2", "gpt2"],
-                ["align", "gpt2", "gpt2", "--out", "x"],
+                ["align", "gpt2", "gpt2", "--out", "x.safetensors"],
                 ["fingerprint", "gpt2"],
                 ["convert-rope", "llama", "x", "--to", "interleaved"],
                 ["fold-norms", "llama", "x"],

@@ -24,7 +24,7 @@ from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.element import Ordered
 from neuromanifold.checkpoints.fold import gains, norm_of
 from neuromanifold.checkpoints.gauge.attention import unused_bucket
-from neuromanifold.checkpoints.running import TOKENS, Layered, noise_of, random_inputs, run
+from neuromanifold.checkpoints.running import TOKENS, Layered, inputs_reaching, noise_of, run
 
 FEW = 4
 """A wrong edit of two heads is in the weights and biases of queries and in the outputs."""
@@ -180,7 +180,10 @@ def exchange(
             return None
     if not taken:
         return None
-    inputs = _reaching(first.block, taken, seed)
+    tables = [taken[name] for name, _ in first.block.tables if name in taken]
+    rows = {table.name: int(np.argmax(table.wrong.any(axis=1))) for table in tables}
+    # long, because a neuron may be silent at most tokens
+    inputs = inputs_reaching(first.block, rows, seed, 4 * TOKENS)
     models = [{n: p.first for n, p in taken.items()}, {n: p.mixed for n, p in taken.items()}]
     outputs = [run(Replaced(first, tensors), inputs).outputs for tensors in models]
     errors = {n: p.errors(rounding.first + rounding.second) for n, p in taken.items()}
@@ -267,20 +270,3 @@ def _used(block: Block, name: str, value: np.ndarray) -> np.ndarray:
         return value[block.position_offset :]
     bucket = unused_bucket(block)
     return np.delete(value, bucket, 0) if name == "score_table" and bucket is not None else value
-
-
-def _reaching(block: Block, taken: Mapping[str, Pair], seed: int) -> dict[str, np.ndarray]:
-    """Random inputs that begin with a wrong row of the tokens, and reach one of positions.
-
-    They are long: a neuron may be silent at most tokens.
-    """
-    rows = {
-        name: np.flatnonzero(taken[name].wrong.any(axis=1)) if name in taken else np.zeros(0, int)
-        for name, _ in block.tables
-    }
-    reached = rows.get("positions", np.zeros(0, int))[:1] - block.position_offset + 1
-    inputs = random_inputs(block, seed, max(4 * TOKENS, *reached, 0))
-    for name in ("tokens", "types"):
-        if name in inputs and rows[name].size:
-            inputs[name][0] = rows[name][0]
-    return inputs

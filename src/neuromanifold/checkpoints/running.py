@@ -83,6 +83,18 @@ def random_inputs(block: Block, seed: int, tokens: int = TOKENS) -> dict[str, np
     return inputs
 
 
+def inputs_reaching(
+    block: Block, rows: Mapping[str, int], seed: int, tokens: int = TOKENS
+) -> dict[str, np.ndarray]:
+    """Random inputs that begin with a given row of tokens and types, and reach one of positions."""
+    reached = rows.get("positions", 0) - block.position_offset + 1
+    inputs = random_inputs(block, seed, max(tokens, reached))
+    for name in ("tokens", "types"):
+        if name in inputs and name in rows:
+            inputs[name][0] = rows[name]
+    return inputs
+
+
 def run(model: Layered, inputs: Mapping[str, np.ndarray]) -> Run:
     """Run a model in float64."""
     block = model.block

@@ -23,7 +23,10 @@ EVIDENCE = {
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """An input on which two models differ: its seed, and the output that differs most."""
+    """An input on which two models differ: its seed, and the output that differs most.
+
+    Where a row of a table differs that random inputs do not meet, they begin with it.
+    """
 
     seed: int
     output: int

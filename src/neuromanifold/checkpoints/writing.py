@@ -10,12 +10,22 @@ import numpy as np
 from neuromanifold.checkpoints.readers.contents import DTYPES, FLOATS
 from neuromanifold.checkpoints.reading import Model
 from neuromanifold.errors import FileFormatError, WeightsError
-from neuromanifold.files import write_whole
+from neuromanifold.files import check_writable, write_whole
 
 Layout = Mapping[str, tuple[np.dtype, tuple[int, ...]]]
 """The dtype and shape of every tensor of a file that is to be written."""
 
 _WORDS = {dtype: word for word, dtype in DTYPES.items()}
+
+
+def check_safetensors(path: str | Path, *, force: bool = False) -> None:
+    """Raise when `write_safetensors` would refuse: worth asking before a long computation."""
+    if Path(path).suffix != ".safetensors":
+        raise FileFormatError(
+            f"{path} must end in .safetensors, by which readers know the format; "
+            f"give {Path(path).name}.safetensors"
+        )
+    check_writable(path, force=force)
 
 
 def write_safetensors(
@@ -30,6 +40,7 @@ def write_safetensors(
 
     Large elements come first, so that every tensor is aligned to its own element size.
     """
+    check_safetensors(path, force=force)
     names = sorted(layout, key=lambda name: -layout[name][0].itemsize)
     header: dict[str, object] = {}
     position = 0

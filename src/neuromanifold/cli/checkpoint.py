@@ -137,9 +137,9 @@ def canonical(
     Example: neuromanifold checkpoint canonical my-model --out normal.safetensors
     """
     from neuromanifold.checkpoints.canonical import Steps, write_canonical
-    from neuromanifold.files import check_writable
+    from neuromanifold.checkpoints.writing import check_safetensors
 
-    check_writable(out, force=force)
+    check_safetensors(out, force=force)
     some = fold or drop_dead or balance
     steps = Steps(fold=fold, drop_dead=drop_dead, balance=balance, order=False) if some else Steps()
     opened = described.open(model)
@@ -174,13 +174,13 @@ def same(
     Example: neuromanifold checkpoint same before.safetensors after.gguf
     """
     from neuromanifold.checkpoints.adapters.peft import load_adapter
+    from neuromanifold.checkpoints.writing import check_safetensors
     from neuromanifold.errors import ArgumentError
-    from neuromanifold.files import check_writable
 
     if rtol is not None and not 0 < rtol < 1:
         raise ArgumentError(f"--rtol lies between 0 and 1; got {rtol}")
     if element_out is not None:
-        check_writable(element_out, force=force)
+        check_safetensors(element_out, force=force)
     first, second = (described.open(path) for path in (before, after))
     update = None if adapter is None else load_adapter(adapter)
     rounds = 0 if update is None else 2 * -(-len(update.modules) // first.block.layers)

@@ -75,9 +75,9 @@ def align(
     Example: neuromanifold checkpoint align base sibling --out aligned.safetensors
     """
     from neuromanifold.checkpoints.align import align as find
-    from neuromanifold.files import check_writable
+    from neuromanifold.checkpoints.writing import check_safetensors
 
-    check_writable(out, force=force)
+    check_safetensors(out, force=force)
     one, other = described.open(first), described.open(second)
     with run.spend(4 * cost_of(one, other), "aligning"):
         report = find(one, other, out, dtype=dtype_of(dtype), force=force, seed=seed)
