@@ -218,9 +218,9 @@ def test_texts_name_what_they_say():
         (DEEP, "A.0[0,-1,2]", "is no quantity"),
         (DEEP, "A.0[0,1,2]+L[0,0]", "is no quantity"),
         (DEEP, "__import__('os')", "is no quantity"),
-        (DEEP, "A.0[0,1,3]", r"counted from 0 in 1 × 3 × 3; got \[0,1,3\]"),
-        (DEEP, "A.0[1,2]", "has the indices head, row, column"),
-        (DEEP, "L[0,1,2]", "has the indices row, column, counted from 0 in 3 × 3"),
+        (DEEP, "A.0[0,1,3]", r"has the shape \(1, 3, 3\); .* counted from 0; got \[0,1,3\]"),
+        (DEEP, "A.0[1,2]", r"an entry of it is A.0\[0,0,0\], counted from 0; got \[1,2\]"),
+        (DEEP, "L[0,1,2]", r"an entry of it is L\[0,0\], counted from 0"),
         (DEEP, "A.2[0,0,0]", "are 0 to 1; got A.2"),
         (DEEP, "norm(A.x)", "are 0 to 1; got A.x"),
         (DEEP, "layers.0.output[0,0,0]", "has no layers.0.output; name layers.0.query"),
@@ -268,3 +268,39 @@ def test_what_a_user_says_of_a_network_is_checked_and_proves_nothing():
     wrong = declared(lambda w, x: w["second"] @ jnp.tanh(w["first"] @ x))
     with pytest.raises(DiagramError, match="'hidden' changes"):
         identifiable(wrong, entry)  # was a proved "yes"
+
+
+def scaled(w, x):
+    return w["scale"] * (w["maps"][1] @ (w["maps"][0] @ x))
+
+
+OWN = nm.network(
+    scaled, {"maps": [np.zeros((1, 3)), np.zeros((2, 1))], "scale": np.zeros(())}, np.zeros(3)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("maps.0[0,1]", "no"),
+        ("scale[]", "no"),
+        ("norm(maps.1)", "no"),
+        ("maps.0[0,1]/maps.0[0,2]", "yes"),
+        ("scale[]*maps.0[0,1]*maps.1[1,0]", "yes"),
+    ],
+)
+def test_the_weights_of_any_network_are_named_in_text(text, answer):
+    """The function is the matrix scale · maps.1 maps.0 of rank one, and no more is determined."""
+    assert ask(text, OWN).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("maps[0,1]", "has no maps; name maps.0 or maps.1 or scale"),
+        ("scale[0]", r"has the shape \(\); an entry of it is scale\[\], counted from 0; got \[0\]"),
+    ],
+)
+def test_names_that_a_network_does_not_have_are_refused_with_those_it_has(text, message):
+    with pytest.raises(ArgumentError, match=message):
+        parse_quantity(text, OWN)

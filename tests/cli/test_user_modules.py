@@ -1,5 +1,7 @@
 """Modules of a user on the command line: bad ones are answered in one sentence with exit code 2."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -147,19 +149,34 @@ def test_what_a_module_prints_is_not_in_the_answer(capsys, tmp_path):
     assert "hello" in err
 
 
-@pytest.mark.parametrize("command", ["certify", "verify", "explain", "discover"])
+@pytest.mark.parametrize(
+    "command", ["certify", "dim", "discover", "explain", "identifiable", "verify"]
+)
 def test_the_help_says_that_a_module_is_executed(capsys, command):
     main([command, "--help"])
     assert "is executed" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("readout", ["probabilities", "decisions"])
-@pytest.mark.parametrize("command", ["certify", "discover", "explain"])
+@pytest.mark.parametrize("command", ["certify", "dim", "discover", "explain", "identifiable"])
 def test_a_readout_of_a_function_is_refused(tmp_path, capsys, command, readout):
     """What the coordinates of a token are in the output of a function nobody can know."""
     (tmp_path / "mine.py").write_text(f"{HEAD}def f(w, x): return w * x\n")
-    out = ["--out", str(tmp_path / "proof.json")] if command == "certify" else []
-    assert main([command, f"{tmp_path / 'mine.py'}:f", *out, "--readout", readout]) == 2
+    asked = ["norm(weights)"] if command == "identifiable" else []
+    more = {"certify": ["--out", str(tmp_path / "proof.json")], "dim": ["--estimate"]}
+    options = [*more.get(command, []), "--readout", readout]
+    assert main([command, *asked, f"{tmp_path / 'mine.py'}:f", *options]) == 2
     said = capsys.readouterr().err
     assert f"mine.py:f is looked at as it is: let the function itself return what {readout}" in said
     assert not (tmp_path / "proof.json").exists()
+
+
+def test_the_dimension_of_a_function_has_no_formula_but_what_is_proved_and_measured(
+    tmp_path, capsys
+):
+    (tmp_path / "mine.py").write_text(f"{HEAD}def f(w, x): return w[0] * w[1] * x\n")
+    own = ["dim", f"{tmp_path / 'mine.py'}:f", "--certify", "--estimate", "--json"]
+    assert main(own) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["architecture"], answer["formula"]["status"]) == (None, "none")
+    assert (answer["certificate"]["lower"], answer["estimate"]["rank"]) == (1, 1)

@@ -10,16 +10,14 @@ from jaxtyping import Array, Float
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
+from neuromanifold.networks.network import Network
 from neuromanifold.networks.virtual import virtual_weights
-from neuromanifold.networks.weights import Numeric, Weights
 
 Scalar = Float[Array, ""]
-Quantity = Callable[[Weights], Any]
+Quantity = Callable[[Any], Any]
 """A function of the weights that JAX can trace, with a number or an array as its value."""
 
-_FACTOR = re.compile(
-    r"(?P<name>[A-Za-z][\w.]*)\[(?P<index>\d+(?:,\d+)*)\]|norm\((?P<normed>[\w.]+)\)"
-)
+_FACTOR = re.compile(r"(?P<name>[\w.]+)\[(?P<index>\d+(?:,\d+)*|)\]|norm\((?P<normed>[\w.]+)\)")
 _NAMES = "layers.0.query (key, value, output), A.0, V.0, M.0 or L"
 
 
@@ -28,13 +26,13 @@ class _Tensor:
     """A named tensor made from the weights, with its shape."""
 
     name: str
-    of: Callable[[Weights], Numeric]
+    of: Callable[[Any], Any]
     shape: tuple[int, ...]
 
 
 def parse_quantity(
-    text: str, architecture: Architecture
-) -> tuple[str, Callable[[Weights], Scalar]]:
+    text: str, subject: Architecture | Network
+) -> tuple[str, Callable[[Any], Scalar]]:
     """The quantity that a text names, for this network, with the text in its normal form.
 
     A quantity is a factor, or factors joined by `*` and `/`, read from the left. A factor is an
@@ -45,19 +43,22 @@ def parse_quantity(
         V.0[h,r,c]              the value map of a layer (O V when factored), head, row, column
         M.1[r,c], L[r,c]        virtual weights of a network with one head (eq-8); M.0 is A.0
 
+    The tensors of any other network are its weights by name, one index an axis.
+
     >>> parse_quantity("A.0[0,0,1] / A.0[0,0,0]", Architecture((3, 2), (2,), 3))[0]
     'A.0[0,0,1]/A.0[0,0,0]'
 
     Args:
         text: the text.
-        architecture: the network.
+        subject: the network.
     """
+    subject = getattr(subject, "architecture", None) or subject
     name = "".join(text.split())
     pieces = re.split(r"([*/])", name)
-    factors = [_factor(piece, architecture) for piece in pieces[::2]]
+    factors = [_factor(piece, subject) for piece in pieces[::2]]
     operations = pieces[1::2]
 
-    def quantity(weights: Weights) -> Scalar:
+    def quantity(weights: Any) -> Scalar:
         value = factors[0](weights)
         for operation, factor in zip(operations, factors[1:], strict=True):
             value = value * factor(weights) if operation == "*" else value / factor(weights)
@@ -66,7 +67,7 @@ def parse_quantity(
     return name, quantity
 
 
-def _factor(text: str, architecture: Architecture) -> Callable[[Weights], Scalar]:
+def _factor(text: str, subject: Architecture | Network) -> Callable[[Any], Scalar]:
     match = _FACTOR.fullmatch(text)
     if match is None:
         raise ArgumentError(
@@ -74,33 +75,42 @@ def _factor(text: str, architecture: Architecture) -> Callable[[Weights], Scalar
             "like norm(A.0), or a product or ratio of such"
         )
     if match["normed"] is not None:
-        normed = _tensor(match["normed"], architecture)
+        normed = _tensor(match["normed"], subject)
 
-        def norm(weights: Weights) -> Scalar:
+        def norm(weights: Any) -> Scalar:
             return jnp.sum(jnp.square(jnp.asarray(normed.of(weights))))
 
         return norm
-    tensor = _tensor(match["name"], architecture)
-    index = tuple(map(int, match["index"].split(",")))
+    tensor = _tensor(match["name"], subject)
+    index = tuple(map(int, filter(None, match["index"].split(","))))
     inside = len(index) == len(tensor.shape) and all(
         i < size for i, size in zip(index, tensor.shape, strict=True)
     )
     if not inside:
-        axes = "head, row, column" if len(tensor.shape) == 3 else "row, column"
-        sizes = " × ".join(map(str, tensor.shape))
+        first = ",".join("0" * len(tensor.shape))
         raise ArgumentError(
-            f"{tensor.name} of {architecture.name} has the indices {axes}, counted from 0 in "
-            f"{sizes}; got [{match['index']}]"
+            f"{tensor.name} of {subject.name} has the shape {tensor.shape}; an entry of it is "
+            f"{tensor.name}[{first}], counted from 0; got [{match['index']}]"
         )
 
-    def entry(weights: Weights) -> Scalar:
+    def entry(weights: Any) -> Scalar:
         return jnp.asarray(tensor.of(weights))[index]
 
     return entry
 
 
-def _tensor(name: str, architecture: Architecture) -> _Tensor:
+def _tensor(name: str, subject: Architecture | Network) -> _Tensor:
     """The tensor of this name."""
+    if isinstance(subject, Architecture):
+        return _of_layers(name, subject)
+    shapes = {tensor.name: tensor.shape for tensor in subject.tensors}
+    if name not in shapes:
+        raise ArgumentError(f"{subject.name} has no {name}; name {' or '.join(shapes)}")
+    return _Tensor(name, lambda weights: subject.named(weights)[name], shapes[name])
+
+
+def _of_layers(name: str, architecture: Architecture) -> _Tensor:
+    """A tensor of an attention network, or what its layers make of several."""
     letter, *rest = name.split(".")
     match letter, rest:
         case "layers", [layer, part]:

@@ -4,13 +4,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import SUBJECT, SubjectOptions
+from neuromanifold.architecture import Architecture
+from neuromanifold.cli.options import SUBJECT, Function, SubjectOptions, read_subject
 from neuromanifold.cli.output import print_answer
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import certifying, estimating
 
 
 def dim(
+    function: Function = None,
+    /,
     subject: SubjectOptions = SUBJECT,
     *,
     certify: Annotated[
@@ -25,45 +28,45 @@ def dim(
     """The dimension of the space of functions of a network, and how it is known.
 
     With --weights everything is at those weights, so there is no formula: the certificate and the
-    estimate are then of the local dimension.
+    estimate are then of the local dimension. There is none for a network of your own either, whose
+    module is executed; it says what can be proved and measured.
 
     Example: neuromanifold dim --widths 4,2,3 --ranks 2,2 --tokens 3 --certify
     """
     from neuromanifold.formula.formula import dimension_formula, no_formula
 
-    architecture, weights, sizes = subject.read(run)
-    readout = subject.ranks.readout
-    formula = dimension_formula(architecture, readout)
-    if weights is not None:
+    network, weights, sizes = read_subject(function, subject, run)
+    readout, weights = subject.ranks.readout, None if function else weights
+    if not isinstance(network, Architecture):
+        formula = no_formula("a formula is about an attention network of given sizes")
+    elif weights is not None:
         formula = no_formula("weights are given, and formulas are about generic ones")
+    else:
+        formula = dimension_formula(network, readout)
     certificate = estimated = None
     if certify:
         with run.spend(certifying(sizes, inputs), "certifying"):
             from neuromanifold.certificates.exact import certify as prove
 
-            certificate = prove(
-                architecture, weights=weights, inputs=inputs, **subject.ranks.chosen
-            )
+            certificate = prove(network, weights=weights, inputs=inputs, **subject.ranks.chosen)
     if estimate:
         with run.spend(estimating(sizes, inputs), "estimating"):
             from neuromanifold.certificates.numeric import estimate as measure
 
             seed = subject.ranks.seed
-            estimated = measure(
-                architecture, weights=weights, seed=seed, inputs=inputs, readout=readout
-            )
+            estimated = measure(network, weights=weights, seed=seed, inputs=inputs, readout=readout)
     print_answer(
         run.json,
         {
-            "architecture": architecture.to_dict(),
+            "architecture": network.to_dict() if isinstance(network, Architecture) else None,
             "readout": readout,
-            "parameters": architecture.parameters,
+            "parameters": network.parameters,
             "formula": formula.to_dict(),
             "certificate": certificate and certificate.summary(),
             "estimate": estimated and estimated.to_dict(),
         },
-        f"network      {architecture}",
-        f"parameters   {architecture.parameters}",
+        f"network      {network.name}",
+        f"parameters   {network.parameters}",
         f"formula      {formula}",
         *([f"certificate  {certificate}"] if certificate else []),
         *([f"estimate     {estimated}"] if estimated else []),

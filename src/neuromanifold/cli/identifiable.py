@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import SUBJECT, SubjectOptions
+from neuromanifold.cli.options import SUBJECT, Function, SubjectOptions, read_subject
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import certifying
 
@@ -13,6 +13,7 @@ def identifiable(
     quantity: Annotated[
         str, Parameter(help="A.0[0,1,2], V.0[…], M.1[i,j], L[i,j], norm(A.0), x/y")
     ],
+    function: Function = None,
     /,
     subject: SubjectOptions = SUBJECT,
     *,
@@ -25,14 +26,16 @@ def identifiable(
     Quantities: an entry layers.0.query[head,row,column] of a tensor, A.0[head,row,column] of an
     attention matrix, V.0[…] of a value map, M.1[row,column] or L[row,column] of the virtual
     weights, norm(A.0) for a squared norm, and a ratio x/y of two of these. Layers count from 0.
+    Of a network of your own: its weights by name, as dense.kernel[0,1]. Its module is executed.
 
     Example: neuromanifold identifiable "A.0[0,0,1]/A.0[0,1,0]" --widths 3,2 --ranks 2 --tokens 3
     """
-    architecture, weights, sizes = subject.read(run)
+    network, weights, sizes = read_subject(function, subject, run)
     with run.spend(certifying(sizes), "computing ranks"):
         from neuromanifold.certificates.identifiable import identifiable as decide
         from neuromanifold.certificates.quantity import parse_quantity
 
-        name, function = parse_quantity(quantity, architecture)
-        answer = decide(architecture, function, name=name, weights=weights, **subject.ranks.chosen)
+        name, asked = parse_quantity(quantity, network)
+        at = None if function else weights
+        answer = decide(network, asked, name=name, weights=at, **subject.ranks.chosen)
     run.show(answer)

@@ -215,7 +215,7 @@ class Network(Displayed):
         theirs: Any = getattr(weights, "architecture", self.architecture)
         if theirs != self.architecture:
             raise ArgumentError(f"weights of {self.name} were wanted; got those of {theirs.name}")
-        named = self.structure.named(weights) if self.structure else weights
+        named = self.named(weights)
         if not isinstance(named, Mapping):
             raise ArgumentError(
                 f"weights of {self.name} are a dictionary from names to arrays; got "
@@ -226,6 +226,10 @@ class Network(Displayed):
             for tensor in self.tensors
             if tensor.name not in self.constants
         }
+
+    def named(self, weights: Any) -> Any:
+        """Weights in the form of the user's own functions, by name."""
+        return self.structure.named(weights) if self.structure else weights
 
     def rebuilt(self, weights: Mapping[str, Any]) -> Any:
         """Weights by name, in the form that the user's own functions take."""
