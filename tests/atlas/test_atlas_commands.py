@@ -113,6 +113,28 @@ def test_a_table_of_some_columns_and_rows(folder, capsys, tmp_path):
     assert all(line.startswith("2,") for line in lines[1:])
 
 
+@pytest.mark.parametrize(
+    ("command", "written", "there"),
+    [
+        (("export", "--parquet", "a.parquet", "--csv"), "a.csv", "a.csv"),
+        (("map", "--out"), "a", "a.svg"),
+    ],
+)
+def test_what_is_there_is_replaced_only_on_request(
+    folder, capsys, tmp_path, command, written, there
+):
+    """They replaced it without a word."""
+    (tmp_path / there).write_text("mine")
+    verb, *options = (tmp_path / word if word.startswith("a.") else word for word in command)
+    asked = ("atlas", verb, folder / "a.sqlite", *options, tmp_path / written)
+    code, _, err = run(capsys, *asked)
+    assert (code, [path.name for path in tmp_path.iterdir()]) == (2, [there])
+    assert f"{there} exists; give another name, or --force to replace it" in err
+    assert (tmp_path / there).read_text() == "mine"
+    assert run(capsys, *asked, "--force")[0] == 0
+    assert (tmp_path / there).read_text() != "mine"
+
+
 def test_parquet_without_its_extra_is_a_sentence(folder, capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "a.parquet"
@@ -140,7 +162,7 @@ def test_maps_are_written_as_png_and_svg(options, folder, capsys, tmp_path):
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
     svg = (tmp_path / "m.svg").read_bytes()
     assert ElementTree.fromstring(svg).tag.endswith("svg")
-    answer(capsys, "map", folder / "a.sqlite", *options, "--out", tmp_path / "m.svg")
+    answer(capsys, "map", folder / "a.sqlite", *options, "--out", tmp_path / "m.svg", "--force")
     assert (tmp_path / "m.svg").read_bytes() == svg
 
 

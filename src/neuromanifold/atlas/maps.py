@@ -16,6 +16,7 @@ from neuromanifold.atlas.queries import MAP_VALUES, MapValue, map_cells
 from neuromanifold.atlas.record import Record
 from neuromanifold.atlas.table import cell, check_columns
 from neuromanifold.errors import ArgumentError
+from neuromanifold.files import check_writable
 from neuromanifold.style import axes_for, figure_of, save_figure, write
 
 
@@ -114,12 +115,14 @@ def growth(records: Iterable[Record], x: str, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def save_map(axes: Axes, path: str | Path) -> tuple[Path, Path]:
+def save_map(axes: Axes, path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
     """Write a map as PNG and as SVG; a .png or .svg at the end of the name is left out."""
     path = Path(path)
     stem = path.with_suffix("") if path.suffix in (".png", ".svg") else path
     files = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
-    save_figure(figure_of(axes), *files)
+    for file in files:
+        check_writable(file, force=force)
+    save_figure(figure_of(axes), *files, force=force)
     return files
 
 

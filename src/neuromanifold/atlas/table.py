@@ -124,7 +124,13 @@ def check_columns(columns: Sequence[str], what: str = "column") -> tuple[str, ..
     return tuple(columns)
 
 
-def write_csv(records: Iterable[Record], path: str | Path, columns: Sequence[str] = COLUMNS) -> int:
+def write_csv(
+    records: Iterable[Record],
+    path: str | Path,
+    columns: Sequence[str] = COLUMNS,
+    *,
+    force: bool = False,
+) -> int:
     """Write a CSV table and return its number of rows; lists are written like `3-2-3`."""
     columns = check_columns(columns)
 
@@ -138,11 +144,15 @@ def write_csv(records: Iterable[Record], path: str | Path, columns: Sequence[str
                 writer.writerow([cell(values[column]) for column in columns])
         return count
 
-    return write_whole(path, write, force=True)
+    return write_whole(path, write, force=force)
 
 
 def write_parquet(
-    records: Iterable[Record], path: str | Path, columns: Sequence[str] = COLUMNS
+    records: Iterable[Record],
+    path: str | Path,
+    columns: Sequence[str] = COLUMNS,
+    *,
+    force: bool = False,
 ) -> int:
     """Write a Parquet table and return its number of rows."""
     import pyarrow as pa
@@ -162,4 +172,4 @@ def write_parquet(
                 count += len(rows)
         return count
 
-    return write_whole(path, write, force=True)
+    return write_whole(path, write, force=force)

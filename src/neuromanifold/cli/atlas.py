@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from neuromanifold.cli.options import Seconds
+from neuromanifold.cli.options import Force, Seconds
 from neuromanifold.cli.output import columns as aligned
 from neuromanifold.cli.output import print_answer, say
 from neuromanifold.cli.run import RUN, Json, RunOptions
 from neuromanifold.cost import Cost, duration_text
 from neuromanifold.errors import ArgumentError
+from neuromanifold.files import check_writable
 from neuromanifold.waiting import progress
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ def draw(
         Parameter(help="what a heat map shows: the rank found, the formula minus it, or gaps"),
     ] = "dimension",
     where: Where = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Draw the records of an atlas: heat map, scatter of parameters and dimension, or growth.
@@ -193,7 +195,7 @@ def draw(
         axes = heat_map(records, x, y, value)
     else:
         axes = growth(records, x) if kind == "growth" else scatter(records)
-    names = [str(path) for path in save_map(axes, out)]
+    names = [str(path) for path in save_map(axes, out, force=force)]
     answer = {"files": names, "records": len(records)}
     print_answer(json, answer, f"{len(records)} records drawn: {', '.join(names)}")
 
@@ -206,6 +208,7 @@ def export(
     parquet: Annotated[Path | None, Parameter(help="write a Parquet table")] = None,
     where: Where = None,
     columns: Columns = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Write the records of an atlas as a table.
@@ -220,11 +223,13 @@ def export(
     if csv is None and parquet is None:
         raise ArgumentError("nothing to write; give --csv FILE or --parquet FILE")
     wanted = check_columns(columns.split(",") if columns else COLUMNS)
+    for path, _ in targets:
+        check_writable(path, force=force)
     written = {}
     with open_atlas(file) as store:
         for path, write in targets:
             if path is not None:
-                written[str(path)] = write(select(store, where), path, wanted)
+                written[str(path)] = write(select(store, where), path, wanted, force=force)
     print_answer(json, {"rows": written}, *(f"{path}: {n} rows" for path, n in written.items()))
 
 
