@@ -296,3 +296,14 @@ def test_groups_that_act_about_a_point_or_on_a_part_have_their_names(f, shapes, 
     assert found.unexplained == 0
     assert sum(block.dimension for block in found.blocks) == found.explained
     assert str(found.blocks[0]).startswith(expected)
+
+
+def test_what_holds_in_a_rare_cell_is_solved_for_there():
+    """One input in twenty sees b: its few rows have solutions that are no symmetries."""
+
+    def f(w, x):
+        return w["a"] * x[0] ** 2 + jnp.where(jnp.abs(x[1]) < 0.2, w["b"] @ x, 0.0)
+
+    found = nm.discover(nm.network(f, {"a": np.zeros(()), "b": np.zeros(6)}, np.zeros(6)))
+    assert found.explained == 0
+    assert found.certificate.upper == 7
