@@ -268,3 +268,17 @@ def test_what_a_user_says_of_a_network_is_checked_and_proves_nothing():
     wrong = declared(lambda w, x: w["second"] @ jnp.tanh(w["first"] @ x))
     with pytest.raises(DiagramError, match="'hidden' changes"):
         identifiable(wrong, entry)  # was a proved "yes"
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_what_a_rare_cell_shows_is_determined(seed):
+    """A ReLU network shows v_k w_k, v_k b_k and the last bias, also where few inputs are."""
+
+    def f(w, x):
+        return w["v"] @ jax.nn.relu(w["W"] @ x + w["b"]) + w["last"]
+
+    weights = {"W": np.zeros((3, 2)), "b": np.zeros(3), "last": np.zeros(1), "v": np.zeros((1, 3))}
+    net = nm.network(f, weights, np.zeros(2))
+    found = identifiable(net, lambda w: w["v"][0, :, None] * w["W"], seed=seed)
+    assert (found.answer, found.rank) == ("yes", 10)
+    assert identifiable(net, lambda w: w["v"], seed=seed).answer == "no"

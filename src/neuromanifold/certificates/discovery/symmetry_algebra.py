@@ -32,6 +32,7 @@ from neuromanifold.certificates.discovery.vector_fields import (
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network
+from neuromanifold.networks.weights import checked_seed
 
 LARGEST = 6_000
 """The most unknowns: their equations are a matrix of that size squared."""
@@ -95,7 +96,7 @@ def symmetry_algebra(
     every = sum(f.size for f in ansatz(parts, gains=gains))
     most, gains = (every, gains) if every <= LARGEST else (most, ())
     evaluate = moving_rows(network, field, most + _SPARE, related=related)
-    own = 1_000_003 * (seed + 1)  # not the seed of the certificate
+    own = 1_000_003 * (checked_seed(seed) + 1) % 2**62  # not the seed of the certificate
     rows, weights = evaluate(own, 0)
     dead = frozenset(part for part in parts if not np.any(rows[..., part.columns]))
     fields = ansatz(parts, dead, gains)
