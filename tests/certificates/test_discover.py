@@ -237,8 +237,13 @@ def test_a_symmetry_times_a_function_of_the_weights_is_counted_once():
             (3, 3),
             [("O_3", 3), ("scaling", 1)],
         ),
+        (
+            lambda w, x: jnp.stack([w[0] / w[1], w[2] / w[3]]) * x[0],
+            4,
+            [("2 dimensions of gl_4", 2)],
+        ),
     ],
-    ids=["determinant", "two planes", "a pair", "a product", "a ratio of lengths"],
+    ids=["determinant", "two planes", "a pair", "a product", "a ratio of lengths", "two ratios"],
 )
 def test_the_name_of_a_group_means_all_of_it_and_no_more(f, weights, expected):
     found = nm.discover(nm.network(f, np.zeros(weights), np.zeros(3)))
@@ -276,13 +281,29 @@ def test_a_network_is_traced_once_for_all_seeds_and_whatever_is_known_about_it()
             "1 dimensions of gl_2 on a axis 0, b axis 0",
         ),
         (lambda w, x: jnp.sum(w["a"]) * x + w["b"], ((2,), (2,)), "translations on a constant"),
+        (
+            lambda w, x: w["b"] @ jnp.array([[1.0, 2.0], [0.0, 1.0]]) @ w["a"] @ x,
+            ((2, 2), (2, 2)),
+            "SL_2 on a axis 0, b axis 1",
+        ),
     ],
-    ids=["about a point", "gains 1 + g", "a residual", "one of two", "a part of a tensor"],
+    ids=["about a point", "gains 1 + g", "a residual", "one of two", "a part", "seen through"],
 )
 def test_groups_that_act_about_a_point_or_on_a_part_have_their_names(f, shapes, expected):
-    """They were `dead`, `of determinant 1`, and translations that are none."""
+    """They were `dead`, `of determinant 1`, all of GL_2, and translations that are none."""
     weights = {name: np.zeros(shape) for name, shape in zip("ab", shapes, strict=True)}
     found = nm.discover(nm.network(f, weights, np.zeros(2)))
     assert found.unexplained == 0
     assert sum(block.dimension for block in found.blocks) == found.explained
     assert str(found.blocks[0]).startswith(expected)
+
+
+def test_what_holds_in_a_rare_cell_is_solved_for_there():
+    """One input in twenty sees b: its few rows have solutions that are no symmetries."""
+
+    def f(w, x):
+        return w["a"] * x[0] ** 2 + jnp.where(jnp.abs(x[1]) < 0.2, w["b"] @ x, 0.0)
+
+    found = nm.discover(nm.network(f, {"a": np.zeros(()), "b": np.zeros(6)}, np.zeros(6)))
+    assert found.explained == 0
+    assert found.certificate.upper == 7

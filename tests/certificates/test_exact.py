@@ -293,7 +293,8 @@ def test_bad_primes_are_refused(prime, sentence):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"seed": -1}, "seed must be a whole number, 0 or larger; got -1"),
+        ({"seed": -1}, "seed must be a whole number from 0 to .* − 1; got -1"),
+        ({"seed": 2**63}, "seed must be a whole number from 0 to .* − 1; got 92"),
         ({"seed": "a"}, "seed must be a whole number"),
         ({"inputs": 2**60}, "inputs must be at least 1 and at most 10000000"),
     ],

@@ -304,3 +304,17 @@ def test_the_weights_of_any_network_are_named_in_text(text, answer):
 def test_names_that_a_network_does_not_have_are_refused_with_those_it_has(text, message):
     with pytest.raises(ArgumentError, match=message):
         parse_quantity(text, OWN)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_what_a_rare_cell_shows_is_determined(seed):
+    """A ReLU network shows v_k w_k, v_k b_k and the last bias, also where few inputs are."""
+
+    def f(w, x):
+        return w["v"] @ jax.nn.relu(w["W"] @ x + w["b"]) + w["last"]
+
+    weights = {"W": np.zeros((3, 2)), "b": np.zeros(3), "last": np.zeros(1), "v": np.zeros((1, 3))}
+    net = nm.network(f, weights, np.zeros(2))
+    found = identifiable(net, lambda w: w["v"][0, :, None] * w["W"], seed=seed)
+    assert (found.answer, found.rank) == ("yes", 10)
+    assert identifiable(net, lambda w: w["v"], seed=seed).answer == "no"

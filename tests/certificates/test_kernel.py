@@ -8,7 +8,8 @@ from neuromanifold.algebra.linear import FloatingPoint
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.kernel import hidden_kernel
-from neuromanifold.certificates.numeric import numeric_jacobian, unit_rows
+from neuromanifold.certificates.numeric import numeric_jacobian
+from neuromanifold.certificates.spectrum import unit_rows
 from neuromanifold.networks.weights import random_weights
 from neuromanifold.symmetry.attention import named
 from neuromanifold.symmetry.families import all_generators

@@ -8,7 +8,8 @@ import pytest
 import neuromanifold as nm
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
-from neuromanifold.certificates.numeric import estimate, numeric_jacobian, unit_rows
+from neuromanifold.certificates.numeric import estimate, numeric_jacobian
+from neuromanifold.certificates.spectrum import unit_rows
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.weights import Weights, random_weights, unflatten
 from neuromanifold.symmetry.attention import named
@@ -115,9 +116,23 @@ def test_float32_sees_less_and_does_not_pretend(seed):
     assert (found.rank, found.verdict, found.dtype) == (None, "undecided", "float32")
 
 
-def test_too_few_inputs_show_a_smaller_rank():
+def test_too_few_inputs_show_a_smaller_rank_and_decide_nothing():
     architecture = Architecture((3, 3), (2,), 2)
-    assert estimate(architecture, inputs=1).rank < estimate(architecture).rank
+    few = estimate(architecture, inputs=1)
+    assert sum(s > few.tolerance for s in few.singular_values) < estimate(architecture).rank
+    assert few.verdict == "undecided"
+    assert estimate(architecture, inputs=12).rank == estimate(architecture).rank
+
+
+def test_a_cell_that_few_inputs_meet_leaves_an_estimate_undecided():
+    """All seven weights are seen, six of them at one input in twenty."""
+
+    def f(w, x):
+        return w[0] * x[0] ** 2 + jnp.where(jnp.abs(x[1]) < 0.2, w[1:] @ x, 0.0)
+
+    net = nm.network(f, np.zeros(7), np.zeros(6))
+    assert {estimate(net, seed=seed).rank for seed in range(5)} <= {None, 7}
+    assert estimate(nm.network(f, np.zeros(7), np.zeros(6)), inputs=2000).rank == 7
 
 
 def test_an_estimate_is_one_sentence_and_the_json_of_dim():

@@ -95,6 +95,27 @@ def test_tokens_are_drawn_up_to_the_largest_of_the_example():
         certify(from_torch(table, torch.zeros(2, dtype=int)))
 
 
+class Masked(torch.nn.Module):
+    """Attention with a mask that is made where it is used."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(2, 1)
+
+    def forward(self, x):
+        mask = torch.triu(torch.ones(3, 3, dtype=torch.bool), 1)
+        return self.attention(x, x, x, attn_mask=mask)[0] * torch.tensor([1.0, 2.0])
+
+
+def test_tensors_that_a_module_makes_itself_are_constants():
+    """24 parameters less GL_2 twice, the key bias (2) and the shift of the value bias (2)."""
+    found = certify(from_torch(Masked().eval(), torch.zeros(3, 1, 2)))
+    assert (found.rank, found.lower_is_proved) == (12, True)
+
+
+weighed_by_its_length = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
+
+
 @pytest.mark.parametrize(
     ("module", "inputs", "text"),
     [
@@ -109,6 +130,7 @@ def test_tokens_are_drawn_up_to_the_largest_of_the_example():
         ),
         (torch.nn.ReLU(), torch.zeros(2), "no parameter of ReLU that requires a gradient reaches"),
         (torch.nn.Linear(2, 2), torch.zeros(3), "Linear cannot be traced"),
+        (weighed_by_its_length, torch.zeros(2), "Linear cannot be copied: RuntimeError: Only"),
     ],
 )
 def test_what_cannot_be_translated_is_refused_in_a_sentence(module, inputs, text):

@@ -86,17 +86,19 @@ def _read(network: Network, seed: int, values: bytes | None, count: int) -> Bran
         return reader(network).read(every, seed, 0, count)
 
 
-def branches(network: Network, seed: int, values: np.ndarray | None, count: int) -> Branches:
-    """The branches for so many inputs, at the weights with these entries or at weights of the seed.
-
-    Beside formal functions only some real inputs are taken, each for several rows: the rows of one
-    real input have inputs of their own, all in the neighbourhood of that one.
-    """
-    used = min(count, MOST_PATTERNS) if is_formal(network) else count
+def branches(network: Network, seed: int, values: np.ndarray | None, cells: int) -> Branches:
+    """The branches at the first real inputs, at weights with these entries or those of the seed."""
     key = None if values is None else np.ascontiguousarray(values, dtype=np.float64).tobytes()
-    found = _read(network, seed, key, used)
-    places = np.arange(count) % used
-    return replace(found, arrays=[x[places] for x in found.arrays])
+    return _read(network, seed, key, cells)
+
+
+def cells_for(network: Network, count: int) -> int:
+    """How many real inputs give the branches of so many rows.
+
+    Beside formal functions they are few, each for several rows: the rows of one real input have
+    inputs of their own, all in the neighbourhood of that one.
+    """
+    return min(count, MOST_PATTERNS) if is_formal(network) else count
 
 
 def is_formal(network: Network) -> bool:

@@ -147,20 +147,20 @@ class Certificate(Displayed):
                 cells += " at these inputs"
             return (
                 f"{self.subject}: the {kind}{cells} is {self.rank} ({self.probable}); it is proved "
-                f"to be at least {self.lower} and at most {self.upper} ({how}).{self._read}"
+                f"to be at least {self.lower} and at most {self.upper} ({how}).{self.notes}"
             )
         if self.verdict == "bounds":
             local = self.weights is not None and self.reading == "residues"
             surer = " A second prime makes the rank all but certain." if local else ""
-            surer += self._read
+            surer += self.notes
             return (
                 f"{self.subject}: the {kind} is at least {self.lower} and at most {self.upper}; "
                 f"{self.unexplained} of the kernel's dimensions are unexplained ({how}).{surer}"
             )
-        return f"{self.subject}: the {kind} is {self.lower} ({self.verdict}; {how}).{self._read}"
+        return f"{self.subject}: the {kind} is {self.lower} ({self.verdict}; {how}).{self.notes}"
 
     @property
-    def _read(self) -> str:
+    def notes(self) -> str:
         """How the function was read, as sentences."""
         said = ""
         if self.readings.patterns:

@@ -23,7 +23,8 @@ from jaxtyping import Float
 
 from neuromanifold.algebra.linear import FloatingPoint
 from neuromanifold.certificates.certificate import Certificate
-from neuromanifold.certificates.numeric import numeric_jacobian, unit_rows
+from neuromanifold.certificates.numeric import numeric_jacobian
+from neuromanifold.certificates.spectrum import unit_rows
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.family import Tensors
 from neuromanifold.networks.network import Network

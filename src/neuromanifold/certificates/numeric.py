@@ -22,7 +22,9 @@ What is lost before there is a spectrum. Inputs are scaled first (`input_scale`)
 piecewise function have several sizes, as in certificates (cells). A row that is zero or subnormal
 all the same stands for an output whose derivatives were lost, unless pieces are constant, and
 softmax that is saturated at most tokens for scores that were: then the answer is `undecided`
-whatever the spectrum. So it is where the function does not move as the rows say (`confirmed_rows`).
+whatever the spectrum. So it is where the function does not move as the rows say (`confirmed_rows`),
+and where the rank is another with one input less than were asked for, or at as many other inputs of
+a piecewise function, alone or with the first ones.
 """
 
 from collections.abc import Callable
@@ -33,7 +35,7 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 
 from neuromanifold.algebra.cells.piecewise import Piecewise
 from neuromanifold.algebra.cells.points import SIZES
@@ -43,6 +45,7 @@ from neuromanifold.certificates.cells import pieces
 from neuromanifold.certificates.confirmed_rows import confirmed_rows
 from neuromanifold.certificates.input_scale import is_saturated, scaled_inputs
 from neuromanifold.certificates.jacobian import SPARE_ROWS
+from neuromanifold.certificates.spectrum import Matrix, clear_rank, read_off, unit_rows
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError, NeuromanifoldError
 from neuromanifold.networks.family import Tensors
@@ -50,13 +53,10 @@ from neuromanifold.networks.network import Network
 from neuromanifold.networks.weights import Weights, generator_of
 from neuromanifold.symmetry.families import network
 
-NOISE = 100
-"""The tolerance, in units of rounding times the largest singular value."""
 LARGEST_JACOBIAN = 2**27
 """The most entries of a Jacobian: one gigabyte in float64."""
 
 NumericVerdict = Literal["numerical", "undecided"]
-Matrix = Float[np.ndarray, "rows columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +135,12 @@ def estimate(
     J, X = _jacobian(net, at, seed, count, dtype, scaled=True)
     unit = unit_rows(J)
     sigma = np.linalg.svd(unit, compute_uv=False) if J.size else np.zeros(0, dtype)
-    rank, tolerance, gap, clear = _read_off(sigma)
+    rank, tolerance, gap, clear = read_off(sigma)
     lost = _lost(J, net, at, X) or _buried(unit, net, at, X, tolerance, seed)
     if clear and lost is None and net.architecture is None:
         lost = _unconfirmed(J, net, at, X, rank, seed)
+    if clear and lost is None:
+        lost = _unsettled(J, net, at, X, rank, seed)
     clear = clear and lost is None
     return Estimate(
         subject=net.name if net.readout == "logits" else f"{net.name}, {net.readout}",
@@ -181,10 +183,11 @@ def _jacobian(
     dtype: type[np.floating],
     *,
     scaled: bool,
+    stream: int = 1,
 ) -> tuple[Matrix, Any]:
     """The Jacobian, and the inputs at which it was taken."""
     _check(net, count, dtype)
-    X = _inputs(net, weights, count, seed, scaled=scaled)
+    X = _inputs(net, weights, count, generator_of(seed, stream), scaled=scaled)
     X = jax.tree.map(partial(_in_type, dtype=dtype), X)
     J = jacobian_at(net, weights, X, dtype)
     if not np.isfinite(J).all():
@@ -228,35 +231,9 @@ def _is_of_weights(node: Any, weights: dict[str, Any]) -> bool:
     return isinstance(node, dict) and node.keys() == weights.keys()
 
 
-def unit_rows(J: Matrix) -> Matrix:
-    """The matrix with its rows scaled to length one, zero rows left alone.
-
-    First by the largest entry, so that no square overflows or is lost.
-    """
-    J = _divided(J, np.max(np.abs(J), axis=1, initial=0))
-    return _divided(J, np.linalg.norm(J, axis=1))
-
-
-def _divided(rows: Matrix, lengths: Float[np.ndarray, " rows"]) -> Matrix:
-    return rows / np.where(lengths == 0, 1, lengths)[:, None]
-
-
 @partial(jax.jit, static_argnums=0)
 def _batched_jacobian(f: Callable[[Any, Any], Any], weights: Any, X: Any) -> Any:
     return jax.vmap(jax.jacrev(f), in_axes=(None, 0))(weights, X)
-
-
-def _read_off(
-    sigma: Float[np.ndarray, " values"],
-) -> tuple[int, float, float | None, bool]:
-    """The rank at the tolerance, the tolerance, the gap there, and whether the band is empty."""
-    if not np.any(sigma):
-        return 0, 0.0, None, True
-    tolerance = NOISE * float(np.finfo(sigma.dtype).eps) * float(sigma[0])
-    rank = int(np.sum(sigma > tolerance))
-    last, following = float(sigma[rank - 1]), float(sigma[rank]) if rank < sigma.size else 0.0
-    clear = last >= float(np.cbrt(np.finfo(sigma.dtype).eps)) * float(sigma[0])
-    return rank, tolerance, last / following if following else None, clear
 
 
 def _enough_inputs(net: Network) -> int:
@@ -279,18 +256,13 @@ def _pieces(net: Network) -> Piecewise | None:
         return None
 
 
-def clear_rank(sigma: Float[np.ndarray, " values"]) -> int | None:
-    """The rank that singular values in decreasing order show by the rule above, None if unclear."""
-    rank, _, _, clear = _read_off(sigma)
-    return rank if clear else None
-
-
-def _inputs(net: Network, weights: Tensors, count: int, seed: int, *, scaled: bool) -> Any:
+def _inputs(
+    net: Network, weights: Tensors, count: int, generator: np.random.Generator, *, scaled: bool
+) -> Any:
     """Normal inputs of the sizes in turn, or whole numbers as their examples have them.
 
     With `scaled` those of an attention network in the sizes that show most.
     """
-    generator = generator_of(seed, 1)  # apart from the stream of random weights
     sizes = np.resize(_sizes(net), count)
 
     def draw(leaf: Any) -> Shaped[np.ndarray, "..."]:
@@ -358,14 +330,35 @@ def _unconfirmed(
     good = confirmed_rows(net, weights, X, J, seed)
     if good.all():
         return None
-    kept = unit_rows(J[good])
-    found = clear_rank(np.linalg.svd(kept, compute_uv=False)) if kept.size else 0
-    if found == rank and J[~good].any(axis=1).all():
+    if clear_rank(J[good]) == rank and J[~good].any(axis=1).all():
         return None
     return (
         f"the function does not move as {int(np.sum(~good))} of {len(J)} rows of the Jacobian say "
         "(a derivative of its own, numbers of less precision, or mere rounding)"
     )
+
+
+def _unsettled(
+    J: Matrix, net: Network, weights: Tensors, X: Any, rank: int, seed: int
+) -> str | None:
+    """That the rank is another at one input less or, of a piecewise function, at others; in words.
+
+    Where one input more adds nothing, no further ones do. But those of a rare cell may be missed.
+    """
+    if rank == net.columns:
+        return None
+    leaves, structure = jax.tree.flatten(X)
+    count = len(leaves[0])
+    seen: list[Matrix] = []
+    if count < _enough_inputs(net):
+        less = jax.tree.unflatten(structure, [leaf[:-1] for leaf in leaves])
+        seen.append(jacobian_at(net, weights, less, J.dtype.type) if count > 1 else J[:0])
+    if _pieces(net) is not None:
+        other, _ = _jacobian(net, weights, seed, count, J.dtype.type, scaled=True, stream=3)
+        seen += [other, np.concatenate([J, other])]
+    if all(clear_rank(rows) == rank for rows in seen):
+        return None
+    return f"{count} inputs show {rank} dimensions, and fewer or others another number"
 
 
 def _check(net: Network, inputs: int, dtype: type[np.floating]) -> None:

@@ -20,7 +20,7 @@ from neuromanifold.algebra.modular import (
 from neuromanifold.algebra.modular.formal_rules import NonSquareError
 from neuromanifold.algebra.modular.relations import NO_RELATIONS, Relations
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
-from neuromanifold.certificates.cells import MOST_PATTERNS, branches, pieces, real_inputs
+from neuromanifold.certificates.cells import MOST_PATTERNS, branches, cells_for, pieces, real_inputs
 from neuromanifold.certificates.features import feature_obligations
 from neuromanifold.certificates.program import (
     checked_program,
@@ -66,6 +66,8 @@ class Point:
         attempt: how many points were drawn before because a denominator was zero there.
         weights: the weights as one vector of residues.
         given: these weights over any field, when they were given and not drawn.
+        cells: how many real inputs give the branches of a piecewise network, in turn; None for as
+            many as the rows call for.
     """
 
     field: PrimeField
@@ -73,6 +75,7 @@ class Point:
     attempt: int
     weights: Residues
     given: GivenWeights | None = None
+    cells: int | None = None
 
     def draw(self, what: str, shape: tuple[int, ...]) -> Residues:
         """Residues for one purpose."""
@@ -130,7 +133,9 @@ class Point:
     def branches(self, network: Network, count: int) -> Branches:
         """The branches of a piecewise network at the first `count` inputs."""
         values = None if self.given is None else self.given.values
-        return branches(network, self.seed, values, count)
+        cells = self.cells or cells_for(network, count)
+        found = branches(network, self.seed, values, cells)
+        return replace(found, arrays=[x[np.arange(count) % cells] for x in found.arrays])
 
     def _patterns(
         self, network: Network, program: ModularFunction

@@ -4,9 +4,12 @@ The rank at a random point is the generic one unless the point is a zero of ever
 is no zero everywhere. Such a minor is a polynomial in all that is drawn, of a degree that the
 program bounds, and a random point over GF(p) is a zero of it with probability at most degree / p.
 Three points over two primes that agree leave the product of these.
+
+In the cells of a piecewise network, or at whole numbers, further points have one row more for each
+cell: if these lie in the span of the others, then so do all rows of these cells.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +18,7 @@ from neuromanifold.algebra.modular.basis import SECOND_PRIMES
 from neuromanifold.algebra.modular.degrees import Degrees
 from neuromanifold.algebra.modular.groups import most_draws
 from neuromanifold.algebra.prime_field import PrimeField
-from neuromanifold.certificates.cells import pieces, real_inputs
+from neuromanifold.certificates.cells import cells_for, pieces, real_inputs
 from neuromanifold.certificates.jacobian import (
     BATCH,
     SPARE_ROWS,
@@ -62,19 +65,22 @@ def probable(net: Network, point: Point, rank: int, inputs: int) -> Probable | N
         rank: that rank, of all columns.
         inputs: how many inputs it was found from; in other cells than theirs it may be another.
     """
-    count = rank + SPARE_ROWS if pieces(net) is None else inputs
+    count, cells = rank + SPARE_ROWS, None
+    if pieces(net) is not None:
+        cells = cells_for(net, inputs)
+        count = inputs + cells
     other = PrimeField(next(p for p in SECOND_PRIMES if p != point.field.modulus))
     fields = (point.field, point.field, other)
     for number, field in enumerate(fields[1:]):
         start = FURTHER * (1 + number)
 
         def compute(there: Point) -> int:
-            return _rank(net, there, count)
+            return _rank(net, replace(there, cells=cells), count)
 
         attempts = range(start, start + ATTEMPTS)
         if at_a_point(net, field, point.seed, compute, point.given, attempts) != rank:
             return None
-    return Probable(len(fields), 2, _error(net, point, rank, inputs, [f.modulus for f in fields]))
+    return Probable(len(fields), 2, _error(net, point, rank, count, [f.modulus for f in fields]))
 
 
 def _rank(net: Network, point: Point, count: int) -> int:
@@ -84,7 +90,7 @@ def _rank(net: Network, point: Point, count: int) -> int:
     return form.rank
 
 
-def _error(net: Network, point: Point, rank: int, inputs: int, primes: list[int]) -> float | None:
+def _error(net: Network, point: Point, rank: int, count: int, primes: list[int]) -> float | None:
     """The product over the points of degree / p, for a minor one larger than the rank.
 
     A point is the first of several draws at which all radicands are squares: it is a zero only if
@@ -101,7 +107,7 @@ def _error(net: Network, point: Point, rank: int, inputs: int, primes: list[int]
         constants |= set(range(first, first + len(found.branch_shapes)))
     degrees = Degrees(program, batch, frozenset(constants))
     roots = degrees.roots
-    rows = min(BATCH, max(inputs, batch))
+    rows = min(BATCH, max(count, batch))
     draws = max(most_draws(roots.weights, 1), most_draws(roots.samples + roots.mixed, rows))
     draws *= roots.conjugates(rank + 1)
     top, below = (draws * (rank + 1) * degree for degree in degrees.row())

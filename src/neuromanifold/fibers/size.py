@@ -29,7 +29,8 @@ from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.algebra.rank import rank
 from neuromanifold.certificates.exact import certify
-from neuromanifold.certificates.numeric import clear_rank, numeric_jacobian, unit_rows
+from neuromanifold.certificates.numeric import numeric_jacobian
+from neuromanifold.certificates.spectrum import clear_rank
 from neuromanifold.display import Recorded
 from neuromanifold.formula.formula import dimension_formula
 from neuromanifold.networks.family import Family, Tensors
@@ -189,13 +190,8 @@ def _exact_rank(
 def _numeric_ranks(weights: Weights, tangents: Float[np.ndarray, "m n"]) -> tuple[int, int] | None:
     """Lower bound and local rank up to rounding; None where a spectrum has no clear gap."""
     network = attention_network(weights.architecture)
-    lower = _clear_rank(tangents)
-    local = _clear_rank(numeric_jacobian(network, named(weights), scaled=True))
+    lower = clear_rank(tangents)
+    local = clear_rank(numeric_jacobian(network, named(weights), scaled=True))
     if lower is None or local is None or lower + local > weights.architecture.parameters:
         return None
     return lower, local
-
-
-def _clear_rank(rows: Float[np.ndarray, "m n"]) -> int | None:
-    """The numeric rank of rows made of length one; None where there is no clear gap."""
-    return clear_rank(np.linalg.svd(unit_rows(rows), compute_uv=False)) if rows.size else 0

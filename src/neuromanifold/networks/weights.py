@@ -192,7 +192,7 @@ def generator_of(seed: int, *stream: int) -> np.random.Generator:
 
 
 def checked_seed(seed: int) -> int:
-    """The seed, once it is seen to be one."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ArgumentError(f"seed must be a whole number, 0 or larger; got {seed!r}")
+    """The seed, once it is seen to be one that files can hold."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ArgumentError(f"seed must be a whole number from 0 to 2^63 − 1; got {seed!r}")
     return seed

@@ -142,14 +142,13 @@ class _Part:
         count, moves = len(self.rows), tuple(map(_move, self.own))
         if not self.axes:
             return Block(_without_axes(self.own, count), count, moves)
-        matrices = _matrices(self.axes[0], self.rows)
+        matrices, own = _matrices(self.axes[0], self.rows), self._identity()
         skew = not np.any(self.field.reduce(matrices + matrices.mT))
-        name, own = self._group(matrices, skew, 1), self._identity()
-        if own is None or name.startswith("O_"):
-            return Block(name, count, moves)
-        if not np.any(allowed.reduce(own[None])) and counted.add(own[None]):
-            return Block(name, count + 1, moves)
-        return Block(_traceless(name), count, moves)
+        whole = own is not None and not skew and not np.any(allowed.reduce(own[None]))
+        if whole and counted.add(own[None]):
+            count += 1
+            matrices = np.concatenate([matrices, np.eye(matrices.shape[1])[None]])
+        return Block(self._group(matrices, skew), count, moves)
 
     def coupled(self, allowed: EchelonForm) -> Block:
         """The block of vectors that multiply tensors besides: their matrices have traces.
@@ -173,16 +172,17 @@ class _Part:
         if shares is None:
             return Block(f"{count} dimensions of matrices and factors", count, moves)
         matrices = self.field.reduce(matrices + shares[:, None, None] * np.eye(n))
-        return Block(self._group(matrices, skew=False, missing=0), count, moves)
+        return Block(self._group(matrices, skew=False), count, moves)
 
-    def _group(self, matrices: Float[np.ndarray, "count n n"], skew: bool, missing: int) -> str:
-        """The name of the group with these matrices, of which so many dimensions are left out."""
+    def _group(self, matrices: Float[np.ndarray, "count n n"], skew: bool) -> str:
+        """The name of the group with these matrices."""
         n, count = matrices.shape[1], len(matrices)
         seen = rank(np.ascontiguousarray(matrices.reshape(count, -1)), self.field)
+        traceless = not np.any(self.field.reduce(np.trace(matrices, axis1=1, axis2=2)))
         if skew and seen == n * (n - 1) // 2:
             name = f"O_{n}"
         else:
-            name = _by_coordinates(matrices, seen + missing) or f"{seen} dimensions of gl_{n}"
+            name = _by_coordinates(matrices, seen, traceless) or f"{seen} dimensions of gl_{n}"
         affine = any(f.kind != "axis" for f in self.own)
         more = f" and {count - seen} {'translations' if affine else 'more dimensions'}"
         return name + (more if count > seen else "")
@@ -206,11 +206,13 @@ class _Part:
         return factors
 
 
-def _by_coordinates(matrices: Float[np.ndarray, "count n n"], wanted: int) -> str | None:
+def _by_coordinates(
+    matrices: Float[np.ndarray, "count n n"], seen: int, traceless: bool
+) -> str | None:
     """The name of a product of groups on coordinates that are not coupled; None if not known.
 
-    The matrices lie in the product's algebra, and are all of it if it has the dimension wanted:
-    that of their span, and one more where they are all that is traceless.
+    The matrices lie in the product's algebra, and are all of it if they span its dimension, or all
+    that is traceless if they span one less.
     """
     planes, single, dimension = 0, 0, 0
     names: list[str] = []
@@ -225,20 +227,18 @@ def _by_coordinates(matrices: Float[np.ndarray, "count n n"], wanted: int) -> st
         else:
             names.append(f"GL_{len(group)}")
             dimension += len(group) ** 2
-    if dimension != wanted:
+    if dimension != seen + traceless:
         return None
     if planes:
         names.insert(0, f"rotations and scalings of {planes} plane{'s' if planes > 1 else ''}")
     if single:
         names.append(f"scalings of {single}")
-    return " and ".join(names)
-
-
-def _traceless(name: str) -> str:
-    """The name of a group without the factors of the whole space."""
-    if name.startswith("GL_") and " " not in name:
-        return f"S{name[1:]}"
-    return name if " of gl_" in name else f"{name}, of determinant 1"
+    name = " and ".join(names)
+    if not traceless:
+        return name
+    return (
+        f"S{name[1:]}" if len(names) == 1 and not single + planes else f"{name}, of determinant 1"
+    )
 
 
 def _coupled(matrices: Float[np.ndarray, "count n n"]) -> list[list[int]]:

@@ -24,6 +24,7 @@ from neuromanifold.certificates.discovery.symmetry_algebra import (
 )
 from neuromanifold.certificates.discovery.vector_fields import Part, parts_of
 from neuromanifold.certificates.exact import certificate_field, certify
+from neuromanifold.errors import DiagramError, NotCoveredError
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import network
 
@@ -68,7 +69,7 @@ class Discovery:
             f"{subject}: {self.explained} of the {self.kernel} dimensions of the kernel are "
             f"symmetries, {self.unexplained} unexplained, of {count} parameters: {found} (checked "
             f"at {self.points[1]} fresh points; prime {self.certificate.prime}, "
-            f"seed {self.certificate.seed})."
+            f"seed {self.certificate.seed}).{self.certificate.notes}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,7 +157,13 @@ def _discovery(
 ) -> Discovery:
     """The certificate with these families."""
     last, found = families[-1].algebra, replace(net, families=families)
-    certificate = certify(found, seed=seed, prime=last.field.modulus)
+    try:
+        certificate = certify(found, seed=seed, prime=last.field.modulus)
+    except DiagramError:
+        raise NotCoveredError(
+            f"the symmetries that {net.name} has at {sum(last.points)} random weights do not hold "
+            "in the cells of the certificate: some cells are rare; take another seed"
+        ) from None
     unknowns = sum(f.size for f in last.fields)
     return Discovery(certificate, tuple(blocks), unknowns, last.points, found)
 

@@ -27,10 +27,10 @@ from neuromanifold.algebra.modular import (
 )
 from neuromanifold.algebra.modular.relations import NO_RELATIONS
 from neuromanifold.algebra.prime_field import PrimeField
-from neuromanifold.certificates.cells import with_branches
+from neuromanifold.certificates.cells import pieces, with_branches
 from neuromanifold.certificates.features import freed
 from neuromanifold.certificates.jacobian import drawn, other_inputs, samples
-from neuromanifold.certificates.point import Point, at_a_point
+from neuromanifold.certificates.point import MORE_ATTEMPTS, Point, at_a_point
 from neuromanifold.networks.network import Network
 
 MOST_SAMPLES = 256
@@ -59,6 +59,7 @@ class MovingRows:
     ) -> None:
         outputs = sum(prod(leaf.shape) for leaf in jax.tree.leaves(network.output))
         self.field, self.network = field, _moving(freed(network))
+        self.name, self.is_piecewise = network.name, pieces(network) is not None
         self.rows = min(outputs, MOST_ROWS)
         self.samples = min(-(-count // self.rows), MOST_SAMPLES)
         moving = with_branches(self.network)
@@ -79,11 +80,13 @@ class MovingRows:
         self._program = rows_over_prime_field(pushed, self._changes, moving.sample, self.samples)
         self._relations = relations_of(self._program, field) if related else NO_RELATIONS
 
-    def __call__(self, seed: int) -> tuple[Rows, Weights]:
-        """Rows and the weights of each sample, all from a seed."""
-        return at_a_point(self.network, self.field, seed, self._at)
+    def __call__(self, seed: int, number: int) -> tuple[Rows, Weights]:
+        """Rows and the weights of each sample, from a number and a seed, which fixes the cells."""
+        attempts = range(number * MORE_ATTEMPTS, (number + 1) * MORE_ATTEMPTS)
+        return at_a_point(self.network, self.field, seed, self._at, attempts=attempts)
 
     def _at(self, point: Point) -> tuple[Rows, Weights]:
+        point = replace(point, cells=self.samples)
         count, names = self.samples, [t.name for t in self.network.tensors]
         still = {name: np.zeros(leaf.shape) for name, leaf in self._changes.items()}
 

@@ -17,12 +17,14 @@ from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.linear import LinearAlgebra, Modular
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.algebra.rank import rank_profile
-from neuromanifold.certificates.discovery.moving import moving_rows
+from neuromanifold.certificates.discovery.moving import MovingRows, moving_rows
 from neuromanifold.certificates.discovery.slices import Slice
 from neuromanifold.certificates.discovery.vector_fields import (
     Field,
     Gain,
     Part,
+    Rows,
+    Weights,
     ansatz,
     equations,
     motions,
@@ -30,6 +32,7 @@ from neuromanifold.certificates.discovery.vector_fields import (
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network
+from neuromanifold.networks.weights import checked_seed
 
 LARGEST = 6_000
 """The most unknowns: their equations are a matrix of that size squared."""
@@ -37,8 +40,8 @@ _SPARE = 64
 """Rows beyond the number of unknowns."""
 _FRESH = 4
 """Samples of an evaluation that are held back to check the solutions."""
-_ROUNDS = 6
-"""Evaluations beyond those that there are unknowns for."""
+_ROUNDS = 64
+"""Evaluations beyond those that there are unknowns for: a cell may be that of one sample."""
 
 Solutions = Float[np.ndarray, "solutions unknowns"]
 
@@ -93,42 +96,48 @@ def symmetry_algebra(
     every = sum(f.size for f in ansatz(parts, gains=gains))
     most, gains = (every, gains) if every <= LARGEST else (most, ())
     evaluate = moving_rows(network, field, most + _SPARE, related=related)
-    rows, weights = evaluate(_seed(seed, 0))
+    own = 1_000_003 * (checked_seed(seed) + 1) % 2**62  # not the seed of the certificate
+    rows, weights = evaluate(own, 0)
     dead = frozenset(part for part in parts if not np.any(rows[..., part.columns]))
     fields = ansatz(parts, dead, gains)
-    form = EchelonForm(sum(f.size for f in fields), field)
-    for number in range(1, _ROUNDS + 1 + most // (evaluate.samples * evaluate.rows)):
-        solutions = None
+    solutions, points = _solved(evaluate, fields, rows, weights, own)
+    simplest = _simplest(fields, field, solutions, weights[-1])
+    return Algebra(network, field, fields, simplest, points)
+
+
+def _solved(
+    evaluate: MovingRows, fields: tuple[Field, ...], rows: Rows, weights: Weights, seed: int
+) -> tuple[Solutions, tuple[int, int]]:
+    """The solutions of the equations at these and at further weights, and how many weights.
+
+    Every cell of a piecewise network has equations of its own. There evaluations go on in the same
+    cells until one adds nothing, then in others, until the first one in new cells adds nothing.
+    """
+    unknowns = sum(f.size for f in fields)
+    form = EchelonForm(unknowns, evaluate.field)
+    held = evaluate.samples if evaluate.is_piecewise else _FRESH
+    first = 0  # evaluation in these cells
+    for number in range(1, 1 + _ROUNDS + unknowns // (evaluate.samples * evaluate.rows)):
         with suppress(ZeroResidueError):  # a gain is 0 at one of the weights
-            found = equations(fields, field, rows, weights)
-            solutions = _checked(form, found, _FRESH * evaluate.rows)
-        if solutions is not None:
-            points = number * evaluate.samples - _FRESH, _FRESH
-            simplest = _simplest(fields, field, solutions, weights[-1])
-            return Algebra(network, field, fields, simplest, points)
-        rows, weights = evaluate(_seed(seed, number))
-    raise RuntimeError(
-        f"the equations for the symmetries of {network.name} still give new conditions after "
-        f"{number * evaluate.samples} random weights"
+            found = equations(fields, evaluate.field, rows, weights)
+            if _adds_nothing(form, found, held * evaluate.rows):
+                if not evaluate.is_piecewise or number - 1 == first > 0:
+                    points = number * evaluate.samples - held, held
+                    return np.ascontiguousarray(form.null_space.T), points
+                seed, first = seed + 1, number
+        rows, weights = evaluate(seed, number)
+    raise NotCoveredError(
+        f"the equations for the symmetries of {evaluate.name} still give new conditions after "
+        f"{number * evaluate.samples} random weights: some of its cells are rare"
     )
 
 
-def _checked(
+def _adds_nothing(
     form: EchelonForm, found: Float[np.ndarray, "equations unknowns"], held: int
-) -> Solutions | None:
-    """Add equations; the solutions of all but the last ones, if they solve these too."""
-    given, fresh = found[:-held], found[-held:]
-    if form.add(given) < len(given):
-        solutions = form.null_space
-        if not np.any(form.field.matmul(fresh, solutions)):
-            return np.ascontiguousarray(solutions.T)
-    form.add(fresh)
-    return None
-
-
-def _seed(seed: int, number: int) -> int:
-    """Distinct seeds for the evaluations of one discovery."""
-    return 1_000_003 * (seed + 1) + number
+) -> bool:
+    """Add equations; whether the last ones follow from all the others."""
+    form.add(found[:-held])
+    return form.add(found[-held:]) == 0
 
 
 def _simplest(

@@ -69,7 +69,7 @@ def torch_function(
             f"a torch.nn.Module was wanted; got {type(module).__name__}: give the module itself"
         )
     _check_mode(module, torch)
-    module = copy.deepcopy(module).eval().double()
+    module = _copied(module)
     varying, fixed = _split(inputs, torch)
     state = {**dict(module.named_buffers()), **dict(module.named_parameters())}
     arrays = {name: value.detach().numpy() for name, value in state.items()}
@@ -79,7 +79,7 @@ def torch_function(
         state, arguments = environment.j2t_iso(({**constants, **weights}, dict(X)))
         given = {n: _constant(value, torch, environment) for n, value in fixed.items()}
         positional, keywords = _arguments({**given, **arguments})
-        with environment:
+        with environment, torch.device("jax"):  # also of tensors that the module makes itself
             result = torch.func.functional_call(module, state, positional, keywords)
             result = result if output is None else output(result)
         return _real_leaves(environment.t2j_iso(_leaves(result, torch)))
@@ -102,6 +102,16 @@ def torch_function(
     return TorchFunction(
         type(module).__name__, apply, {n: x for n, x in trained.items() if n in used}, varying
     )
+
+
+def _copied(module: Any) -> Any:
+    """The module in evaluation mode and double precision."""
+    try:
+        return copy.deepcopy(module).eval().double()
+    except Exception as error:
+        raise ArgumentError(
+            f"{type(module).__name__} cannot be copied: {type(error).__name__}: {reason(error)}"
+        ) from None
 
 
 def _used(apply: Callable[..., Any], weights: dict[str, Any], inputs: Any) -> set[str]:
