@@ -42,7 +42,7 @@ def match_stream(
 
 def match_tables(block: Block, first: Tensors, second: Tensors) -> Tensors:
     """The second model's outer tensors, its tables rotated where one map reads them alone."""
-    if block.embed_width is None or not block.embed_norm or block.head.kind == "tied":
+    if block.embed_width is None or not block.embed_norm or block.keeps_tokens:
         return second
     a, b = starts(block, first), starts(block, second)
     R = _if_better(a, b, carried(block, b, a))

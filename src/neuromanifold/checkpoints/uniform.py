@@ -47,6 +47,7 @@ def block_difference(first: Block, second: Block) -> str | None:
             turning = replace(turning, frequencies=first.attention.rotary.frequencies)
         attention = replace(attention, rotary=turning)
     same = replace(second, family=first.family, norm=norm or second.norm, attention=attention)
+    same = replace(same, shows_tokens=first.shows_tokens)
     for name in (field.name for field in fields(Block)):
         mine, theirs = getattr(first, name), getattr(same, name)
         if mine != theirs:
