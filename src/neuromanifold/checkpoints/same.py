@@ -28,7 +28,7 @@ from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.constants import constant_terms
 from neuromanifold.checkpoints.element import Ordered, note_changes, note_raw
 from neuromanifold.checkpoints.exact import proved_same
-from neuromanifold.checkpoints.exchange import SHOWN, apart, exchange
+from neuromanifold.checkpoints.exchange import SHOWN, Apart, apart, exchange
 from neuromanifold.checkpoints.forms import folded
 from neuromanifold.checkpoints.matching import match_stream, moved_outer
 from neuromanifold.checkpoints.outside import unexplained
@@ -287,9 +287,16 @@ def _verdict(
             reason = f"all that determines the function is equal, proved modulo {primes} primes"
         return replace(agreed, level="exact", reason=reason, differences=(), primes=primes)
     other = found.ordered(b)
-    if found.broken:
-        return _apart(a, other, agreed, Witness.of(ran.outputs, ran.others, seed))
-    return _together(a, other, found, agreed)
+    count = None if other is None else apart(a, other, rounding)
+    if not found.broken:
+        return _together(count, found, agreed)
+    if count is not None and not count.wrong:
+        return agreed.undecided(
+            "every number that is seen of one is to rounding that of the other, but "
+            f"{_first(found.broken)} is not explained by independent rounding: numbers too small "
+            "for their dtype, or rounded all to one side"
+        )
+    return _apart(a, other, agreed, Witness.of(ran.outputs, ran.others, seed))
 
 
 def _apart(a: Checkpoint, b: Ordered | None, agreed: Sameness, witness: Witness) -> Sameness:
@@ -314,7 +321,7 @@ def _apart(a: Checkpoint, b: Ordered | None, agreed: Sameness, witness: Witness)
     )
 
 
-def _together(a: Checkpoint, b: Ordered | None, found: _Found, agreed: Sameness) -> Sameness:
+def _together(count: Apart | None, found: _Found, agreed: Sameness) -> Sameness:
     """The answer where every part agrees to rounding."""
     error, agrees_out = agreed.error, agreed.error <= agreed.tolerance
     if found.outside:
@@ -322,7 +329,6 @@ def _together(a: Checkpoint, b: Ordered | None, found: _Found, agreed: Sameness)
             f"the block is the same, but {found.outside[0]} is not equal in both files "
             f"({len(found.outside)} such), and nothing is known about what that changes"
         )
-    count = None if b is None else apart(a, b, agreed.rounding)
     if count is not None and count.is_suspect:
         return agreed.undecided(
             f"every part agrees to rounding, and the outputs to {error:.1e}, but {count.alone} "
@@ -333,8 +339,8 @@ def _together(a: Checkpoint, b: Ordered | None, found: _Found, agreed: Sameness)
     if count is not None and not count.wrong and agrees_out:
         return replace(
             agreed,
-            reason="every number of one is to rounding that of the other, and the outputs agree to "
-            f"{error:.1e}",
+            reason="every number that is seen of one is to rounding that of the other, and the "
+            f"outputs agree to {error:.1e}",
         )
     blunt = [d for d in found.deviations if d.agrees and d.is_blunt]
     if blunt:
