@@ -30,7 +30,7 @@ from neuromanifold.checkpoints.element import Ordered, note_changes, note_raw
 from neuromanifold.checkpoints.exact import proved_same
 from neuromanifold.checkpoints.exchange import SHOWN, Apart, apart, exchange
 from neuromanifold.checkpoints.forms import folded
-from neuromanifold.checkpoints.matching import match_stream, moved_outer
+from neuromanifold.checkpoints.matching import match_stream, match_tables, moved_outer
 from neuromanifold.checkpoints.outside import unexplained
 from neuromanifold.checkpoints.running import (
     Noisy,
@@ -196,11 +196,12 @@ def _compare(a: Checkpoint, b: Checkpoint, rounding: Rounding) -> _Found:
     forms = folded(a), folded(b)
     outer, other = forms[0].outer(), forms[1].outer()
     R = match_stream(block, outer, other, rounding.first + rounding.second)
+    tables = match_tables(block, outer, other)
     other = moved_outer(block, outer, other, R)
     deviations = _outer_deviations(block, a, outer, other, rounding)
     layers: list[LayerAgreement] = []
-    changes: dict[str, np.ndarray] = {}
-    moved: set[str] = set()
+    changes: dict[str, np.ndarray] = {} if tables is None else {"tables": tables}
+    moved: set[str] = set() if tables is None else {"tables rotated"}
     for layer in range(block.stored_layers):
         mine, turned, agreement = _agreement(*forms, layer, R, rounding)
         layers.append(agreement)
