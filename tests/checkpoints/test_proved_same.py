@@ -101,7 +101,7 @@ def unseen(block, name):
     if last == "key_bias" and a.constants_die:
         hidden[..., a.rotated :] = True
     if last == "positions":
-        hidden[: block.position_offset] = True
+        hidden[: block.unread_positions] = True
     if last == "score_table":
         hidden[len(hidden) // 2] = True
     return hidden
@@ -179,6 +179,14 @@ def test_frequencies_that_differ_by_more_than_their_rounding_are_refused(tmp_pat
         folder = save_model(tmp_path / next(iter(change)), other, tensors_of(config))
         with pytest.raises(ArgumentError, match="different kinds"):
             same(first, open_checkpoint(folder))
+
+
+def test_the_row_that_padding_reads_is_seen(tmp_path):
+    first = dyadic_model(tmp_path / "first", "roberta")
+    for row, level in ((0, "exact"), (1, None)):
+        weights = {key: np.array(value) for key, value in first.weights().items()}
+        weights["positions"][row, 0] += 1
+        assert same(first, moved(tmp_path, first, weights, name=f"{row}")).level == level
 
 
 def test_a_difference_that_the_first_prime_divides_is_seen_by_the_others(tmp_path):

@@ -116,6 +116,11 @@ class Block:
         return dict(self.tables).get(table, 0)
 
     @property
+    def unread_positions(self) -> int:
+        """The first rows of positions, which nothing reads; padding has the row before a text's."""
+        return max(self.position_offset - 1, 0)
+
+    @property
     def stored_layers(self) -> int:
         """How many layers have weights of their own."""
         return 1 if self.shared else self.layers

@@ -269,6 +269,6 @@ def _pairs(
 def _used(block: Block, name: str, value: np.ndarray) -> np.ndarray:
     """A tensor without the rows that nothing reads."""
     if name == "positions":
-        return value[block.position_offset :]
+        return value[block.unread_positions :]
     bucket = unused_bucket(block)
     return np.delete(value, bucket, 0) if name == "score_table" and bucket is not None else value

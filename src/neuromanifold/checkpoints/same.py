@@ -294,8 +294,8 @@ def _verdict(
     if count is not None and not count.wrong:
         return agreed.undecided(
             "every number that is seen of one is to rounding that of the other, but "
-            f"{_first(found.broken)} is not explained by independent rounding: numbers too small "
-            "for their dtype, or rounded all to one side"
+            f"{_first(found.broken)} is not explained by independent rounding: rows that nothing "
+            "reads, numbers too small for their dtype, or rounded all to one side"
         )
     return _apart(a, other, agreed, Witness.of(ran.outputs, ran.others, seed))
 
@@ -317,8 +317,9 @@ def _apart(a: Checkpoint, b: Ordered | None, agreed: Sameness, witness: Witness)
             )
             return shown.different(reason, Witness.of(before, after, agreed.seed))
     return agreed.undecided(
-        f"{part}, and the outputs agree ({agreed.error:.1e}, noise {agreed.noise:.1e}): a symmetry "
-        "this does not know, or too few inputs"
+        f"{part}, and the outputs differ by {agreed.error:.1e}, of which rounding may make "
+        f"{agreed.tolerance:.1e}: a symmetry this does not know, too few inputs, or a fault that "
+        "rounding hides"
     )
 
 
