@@ -3,14 +3,16 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from models import CONFIGS, make_model
+from models import CONFIGS, make_model, save_model, tensors_of
 from test_same_models import families, moved, permuted
 
+from neuromanifold.checkpoints.align import align
 from neuromanifold.checkpoints.canonical import Canonical, Steps, write_canonical
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.gauge.group import act, random_element
 from neuromanifold.checkpoints.running import deviation, random_inputs, run
 from neuromanifold.checkpoints.same import same
+from neuromanifold.errors import NotCoveredError
 
 
 def largest(first, second):
@@ -108,3 +110,31 @@ def test_each_step_alone_keeps_the_function(tmp_path):
     for step in off:
         form = Canonical(model, Steps(**{**off, step: True}))
         assert deviation(before, run(form, inputs).outputs) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["bert", "albert"])
+def test_a_token_table_that_a_head_outside_reads_stays_as_it_is(tmp_path, name):
+    bias = {"cls.predictions.bias": np.ones(60, np.float32)}
+    models = [
+        open_checkpoint(save_model(tmp_path / f"{seed}", config, tensors_of(config, seed) | bias))
+        for config in [CONFIGS[name]]
+        for seed in (0, 1)
+    ]
+    model, inputs = models[0], random_inputs(models[0].block, 0)
+    files = [tmp_path / "normal.safetensors", tmp_path / "aligned.safetensors"]
+    report = write_canonical(model, files[0])
+    align(models[1], model, files[1])
+    hidden = run(model, inputs).outputs
+    for file in files:
+        written = open_checkpoint(file, config=model.path / "config.json")
+        assert np.array_equal(written.stored("tokens"), model.stored("tokens")), file
+        assert deviation(hidden, run(written, inputs).outputs) < 1e-6, file
+    assert 0 < report.stored < 1e-6
+
+
+def test_parts_that_read_the_hidden_states_beside_a_head_are_refused(tmp_path):
+    config = CONFIGS["vit"]
+    pooler = {"vit.pooler.dense.bias": np.ones(24, np.float32)}
+    model = open_checkpoint(save_model(tmp_path / "m", config, tensors_of(config) | pooler))
+    with pytest.raises(NotCoveredError, match=r"vit\.pooler\.dense\.bias"):
+        write_canonical(model, tmp_path / "normal.safetensors")

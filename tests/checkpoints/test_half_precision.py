@@ -127,3 +127,21 @@ def test_a_head_that_decides_nothing_is_not_hidden_by_the_others(tmp_path):
     weights[f"{at}query_bias"][1] = weights[f"{at}query_bias"][1] @ inverse
     second = moved(tmp_path, first, weights, DTYPES[1])
     assert same(first, second).verdict == "undecided"
+
+
+def test_rounding_below_the_range_of_float16_is_no_difference(tmp_path):
+    config = CONFIGS["llama"]
+    small = {
+        n: v * np.float32(1e-6)
+        if n.endswith(("o_proj.weight", "down_proj.weight", "tokens.weight"))
+        else v
+        for n, v in tensors_of(config).items()
+    }
+    half = {n: v.astype(np.float16) for n, v in small.items()}
+    first = open_checkpoint(save_model(tmp_path / "a", config, small))
+    found = same(first, open_checkpoint(save_model(tmp_path / "b", config, half)))
+    assert found.verdict == "undecided", found
+    assert "too small for their dtype" in found.reason
+    half["model.embed_tokens.weight"][5] *= -1
+    found = same(first, open_checkpoint(save_model(tmp_path / "c", config, half)))
+    assert found.verdict == "different", found

@@ -345,3 +345,17 @@ def test_gains_of_zero_are_no_division(tmp_path, name):
     assert same(second, second).level == "exact"
     assert align(second, second).deviation < 1e-9
     assert np.isfinite(Canonical(second).tensor("layers.0.query")).all()
+
+
+def test_a_few_gains_moved_into_the_maps_that_read_them_are_the_same(tmp_path):
+    config = CONFIGS["llama"]
+    tensors, edited = tensors_of(config), tensors_of(config)
+    at = "model.layers.0."
+    edited[f"{at}input_layernorm.weight"][:3] *= np.float32(0.3)
+    for name in "qkv":
+        edited[f"{at}self_attn.{name}_proj.weight"][:, :3] /= np.float32(0.3)
+    models = [
+        open_checkpoint(save_model(tmp_path / f"{i}", config, t))
+        for i, t in enumerate((tensors, edited))
+    ]
+    assert same(*models).level == "equal to rounding"

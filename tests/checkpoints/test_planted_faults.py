@@ -158,4 +158,6 @@ def test_numbers_that_are_roundings_of_common_ones_are_the_same_however_they_can
     half = moved(tmp_path, full, full.weights(), np.dtype(ml_dtypes.bfloat16))
     found = same(full, half)
     assert (found.verdict, found.level) == ("same", "equal to rounding")
-    assert found.reason.startswith("every number of one is to rounding that of the other")
+    assert found.reason.startswith(
+        "every number that is seen of one is to rounding that of the other"
+    )

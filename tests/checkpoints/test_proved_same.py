@@ -1,6 +1,7 @@
 """Level `exact` of `same`: a proof, for every family, and no proof where a bit is wrong."""
 
 import numpy as np
+import pytest
 from models import CONFIGS, block_of, family, save_model, tensors_of
 from test_same_models import families, moved, permuted
 
@@ -10,6 +11,7 @@ from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.exact import proved_same
 from neuromanifold.checkpoints.gauge.group import act, random_element
 from neuromanifold.checkpoints.same import same
+from neuromanifold.errors import ArgumentError
 
 INEXACT = ("rotation", "table rotation", "shear", "MLP scale")
 """Parts whose elements are exponentials or quotients, which no float holds."""
@@ -99,7 +101,7 @@ def unseen(block, name):
     if last == "key_bias" and a.constants_die:
         hidden[..., a.rotated :] = True
     if last == "positions":
-        hidden[: block.position_offset] = True
+        hidden[: block.unread_positions] = True
     if last == "score_table":
         hidden[len(hidden) // 2] = True
     return hidden
@@ -164,7 +166,27 @@ def test_frequencies_that_differ_a_little_are_no_proof(tmp_path):
     first = open_checkpoint(save_model(tmp_path / "a", config, tensors_of(config)))
     config["rope_theta"] *= 1 + 1e-8
     second = open_checkpoint(save_model(tmp_path / "b", config, tensors_of(config)))
-    assert same(first, second).level == "equal to rounding"
+    found = same(first, second)
+    assert found.level == "equal to rounding"
+    assert found.error > 0
+
+
+def test_frequencies_that_differ_by_more_than_their_rounding_are_refused(tmp_path):
+    config = {**CONFIGS["llama"], "rope_theta": 1e27}
+    first = open_checkpoint(save_model(tmp_path / "a", config, tensors_of(config)))
+    for change in ({"rope_theta": 2e27}, {"rope_scaling": {"type": "linear", "factor": 1 + 5e-7}}):
+        other = {**config, **change}
+        folder = save_model(tmp_path / next(iter(change)), other, tensors_of(config))
+        with pytest.raises(ArgumentError, match="different kinds"):
+            same(first, open_checkpoint(folder))
+
+
+def test_the_row_that_padding_reads_is_seen(tmp_path):
+    first = dyadic_model(tmp_path / "first", "roberta")
+    for row, level in ((0, "exact"), (1, None)):
+        weights = {key: np.array(value) for key, value in first.weights().items()}
+        weights["positions"][row, 0] += 1
+        assert same(first, moved(tmp_path, first, weights, name=f"{row}")).level == level
 
 
 def test_a_difference_that_the_first_prime_divides_is_seen_by_the_others(tmp_path):

@@ -3,9 +3,10 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from models import CONFIGS, make_model, save_model, tensors_of
+from models import CONFIGS, block_of, make_model, save_model, tensors_of
 
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.forms import folded
 from neuromanifold.checkpoints.gauge.group import act, random_element
 from neuromanifold.checkpoints.same import same
 from neuromanifold.errors import ArgumentError
@@ -297,3 +298,34 @@ def test_what_lies_outside_the_block_is_not_passed_over(tmp_path):
     found = same(first, second)
     assert found.verdict == "undecided"
     assert "bert.pooler.dense.weight outside it" in found.reason
+
+
+@pytest.mark.parametrize("name", ["gpt2", "qwen3", "t5-gated-relu", "albert"])
+def test_the_element_carries_one_folded_model_to_the_other(tmp_path, name):
+    a = block_of(CONFIGS[name]).attention
+    whole = open_checkpoint(make_model(tmp_path / "whole", name, dtype=np.float64))
+    weights = {key: np.array(value) for key, value in whole.weights().items()}
+    weights["layers.0.key"][0, 1] = 2 * weights["layers.0.key"][0, 0]  # it lacks rank
+    first = moved(tmp_path, whole, weights, name="first")
+    second = moved(tmp_path, first, act(first.block, random_element(first.block, 5), weights))
+    element = same(first, second).element
+    forms, R = (folded(first), folded(second)), element.get("stream", np.eye(first.block.width))
+    mine, theirs = (form.layer(0) for form in forms)
+    C = np.eye(a.key_size) if a.qk_norm else element["layers.0.key"][:, None]
+    D = element["layers.0.value"][:, None]
+    wanted = {
+        "key": (C @ mine["key"][:, None])[:, 0] @ R,
+        "query": np.linalg.inv(C).mT @ mine["query"] @ R,
+        "value": (D @ mine["value"][:, None])[:, 0] @ R,
+        "output": R.T @ mine["output"] @ np.linalg.inv(D),
+    }
+    for part in (part for part in ("up", "gate", "query_norm", "key_norm") if part in mine):
+        scale = element.get(f"layers.0.{part.replace('key', 'query')}", np.ones(len(mine[part])))
+        scale = 1 / scale if part == "key_norm" else scale
+        rows = (scale * mine[part].T).T
+        wanted[part] = rows @ R if part in ("up", "gate") else rows
+    for part, value in wanted.items():
+        assert np.allclose(value, theirs[part], rtol=0, atol=1e-9 * np.abs(value).max()), part
+    if name == "albert":
+        mine, theirs = (form.outer() for form in forms)
+        assert np.allclose(mine["tokens"] @ element["tables"], theirs["tokens"], atol=1e-9)

@@ -197,7 +197,8 @@ def align(
         family: for paths, a file that describes a model of no known family.
     """
     a, b = (opened(item, config, heads, family) for item in (first, second))
-    aligned = Aligned(a, b)
+    b = b.whole
+    aligned = Aligned(a.as_block(replace(a.block, shows_tokens=b.block.shows_tokens)), b)
     distances = weight_distance(a, b), weight_distance(a, aligned)
     moved = aligned if distances[1] < distances[0] else b  # folding may lead away, to no avail
     inputs = random_inputs(a.block, seed)

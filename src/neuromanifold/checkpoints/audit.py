@@ -368,12 +368,12 @@ def _dead(checkpoint: Checkpoint, largest_key_bias: float) -> Iterator[Dead]:
             "dead-key-bias",
             f"they add a constant to all scores of a query; the largest is {largest_key_bias:.3g}",
         )
-    if block.position_offset:
+    if block.unread_positions:
         yield Dead(
             "position rows",
-            block.position_offset * block.width,
+            block.unread_positions * block.width,
             "tables",
-            f"positions start at row {block.position_offset}",
+            f"padding has row {block.unread_positions}, and positions start after it",
         )
     for name, _ in block.tables:
         table = checkpoint.stored(name)

@@ -55,6 +55,7 @@ class Block:
         position_offset: the row of the first position.
         patch: image patches instead of tokens.
         head: what reads the stream at the end.
+        shows_tokens: whether parts outside the block read the token table, too.
     """
 
     width: int
@@ -73,6 +74,7 @@ class Block:
     position_offset: int = 0
     patch: Patch | None = None
     head: Head = field(default_factory=Head)
+    shows_tokens: bool = False
 
     def __post_init__(self) -> None:
         positive("block", width=self.width, layers=self.layers, after=self.position_offset + 1)
@@ -94,6 +96,8 @@ class Block:
                 f"a tied head has the {self.rows('tokens')} rows of the token table; "
                 f"got {self.head.rows}"
             )
+        if self.shows_tokens and not self.rows("tokens"):
+            raise ArchitectureError("a block that shows its tokens has no table of them")
         if self.patch is not None and (
             [name for name, _ in self.tables] != ["positions"]
             or self.position_offset
@@ -112,9 +116,19 @@ class Block:
         return dict(self.tables).get(table, 0)
 
     @property
+    def unread_positions(self) -> int:
+        """The first rows of positions, which nothing reads; padding has the row before a text's."""
+        return max(self.position_offset - 1, 0)
+
+    @property
     def stored_layers(self) -> int:
         """How many layers have weights of their own."""
         return 1 if self.shared else self.layers
+
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether the token table is read by more than the tables' sum: then it stays as it is."""
+        return self.shows_tokens or self.head.kind == "tied"
 
     @property
     def centred(self) -> bool:

@@ -95,7 +95,7 @@ class Canonical:
             heads = np.argsort(-np.sum(outer["score_table"] ** 2, axis=0), kind="stable")
             outer["score_table"] = outer["score_table"][:, heads]
         if steps.order and steps.fold and block.embed_width is not None and block.embed_norm:
-            outer = self._table_axes(outer)
+            outer = outer if block.keeps_tokens else self._table_axes(outer)
         elif steps.order and steps.fold:
             basis = self._stream_basis(outer)
         if basis is not None:
@@ -280,7 +280,7 @@ def write_canonical(
     The order of steps is that of the module; (gauge-qk, gauge-rope, gauge-ov, norm-absorption,
     stream-rotation) make each of them a symmetry.
     """
-    form = Canonical(checkpoint, steps)
+    form = Canonical(checkpoint.whole, steps)
     checkpoint.write(path, form.tensor, dtype=dtype, force=force)
     written = replace(checkpoint, model=Model(Path(path), open_model(path).contents, {}))
     inputs = random_inputs(checkpoint.block, seed)

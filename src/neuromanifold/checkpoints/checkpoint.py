@@ -14,7 +14,7 @@ from neuromanifold.checkpoints.families.registry import Match, family_of, match
 from neuromanifold.checkpoints.families.settings import HEAD_KEYS
 from neuromanifold.checkpoints.reading import Model, open_model
 from neuromanifold.checkpoints.writing import write_model
-from neuromanifold.errors import ArgumentError, FileFormatError
+from neuromanifold.errors import ArgumentError, FileFormatError, NotCoveredError
 
 Float64Tensors = dict[str, np.ndarray]
 _TURNED = frozenset(("query", "key", "query_bias", "key_bias", "query_norm", "key_norm"))
@@ -50,6 +50,17 @@ class Checkpoint:
     def as_block(self, target: Block) -> "Checkpoint":
         """The same model read as tensors of another block with the same function."""
         return replace(self, target=target)
+
+    @property
+    def whole(self) -> "Checkpoint":
+        """The model as one whose file is written: what is outside the block sees what it saw."""
+        if self.found.outside and self.block.head.kind != "none":
+            raise NotCoveredError(
+                f"{self.found.outside[0]} of {self.path} may read the hidden states beside the "
+                "head, and they would not stay as they are; leave it out of the file"
+            )
+        shown = self.block.shows_tokens or self.found.shows_tokens
+        return self.as_block(replace(self.block, shows_tokens=shown))
 
     @cached_property
     def _places(self) -> dict[str, tuple[Slot, Part]]:

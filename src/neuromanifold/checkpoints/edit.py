@@ -65,7 +65,7 @@ def fold_norms(checkpoint: Checkpoint, out: str | Path, *, untie: bool = False) 
     if untie and block.family not in ("gpt2", "gptj", "llama", "gemma2", "phi3", "phi"):
         raise NotCoveredError(f"a head of its own has no name in files of {block.family}")
     target = untied(block) if untie else block
-    form = Canonical(checkpoint.as_block(target), _FOLD)
+    form = Canonical(checkpoint.as_block(target).whole, _FOLD)
     config: dict[str, object] = {"tie_word_embeddings": False} if untie else {}
     _write(checkpoint, folder, form.tensor, config, "lm_head.weight" if untie else None)
     done = "Norms folded, the head untied." if untie else "Norms folded."

@@ -242,7 +242,9 @@ def _pairs(
     first: Checkpoint, second: Ordered, rounding: Rounding, *, folded: bool
 ) -> Iterator[Pair]:
     """The tensors of two models; `folded`: with gains that differ in the maps that read them."""
-    block, dead = first.block, {"key_bias"} if first.block.attention.constants_die else set()
+    block = first.block
+    unseen = {"key_bias"} if block.attention.constants_die else set()
+    unseen |= {norm_of(block, name) for name in ("unembedding", *block.layer_shapes)}
     offset = max(block.attention.qk_norm_offset, 0.0 if block.norm is None else block.norm.offset)
     for layer in (None, *range(block.stored_layers)):
         at = "" if layer is None else f"layers.{layer}."
@@ -251,7 +253,7 @@ def _pairs(
             x, y, factor = mine[name], theirs[name], 1.0
             dtypes = first.dtype(at + name), second.model.dtype(at + name)
             if folded:
-                if name in dead:
+                if name in unseen:  # dead, or a gain that is compared in the maps
                     continue
                 norm = norm_of(block, name)
                 if norm is not None and not np.array_equal(mine[norm], theirs[norm]):
@@ -267,6 +269,6 @@ def _pairs(
 def _used(block: Block, name: str, value: np.ndarray) -> np.ndarray:
     """A tensor without the rows that nothing reads."""
     if name == "positions":
-        return value[block.position_offset :]
+        return value[block.unread_positions :]
     bucket = unused_bucket(block)
     return np.delete(value, bucket, 0) if name == "score_table" and bucket is not None else value

@@ -28,7 +28,7 @@ class RealModel(Checkpoint):
 
     def canonical(self, steps: Steps | None = None) -> Canonical:
         """The normal form, computed layer by layer when it is asked for."""
-        return Canonical(self, steps)
+        return Canonical(self.whole, steps)
 
     def write_canonical(
         self, out: str | Path, steps: Steps | None = None, *, dtype: np.dtype | None = None

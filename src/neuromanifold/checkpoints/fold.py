@@ -237,7 +237,7 @@ def _centre_tables(block: Block, folded: Tensors) -> None:
     if block.centred and (block.final_norm or block.placement == "post"):
         for name in ("tokens", "positions", "types", "patch", "patch_bias", "class_token"):
             axis = 1 if name in dict(block.tables) else 0
-            if name in folded and not (name == "tokens" and block.head.kind == "tied"):
+            if name in folded and not (name == "tokens" and block.keeps_tokens):
                 folded[name] = folded[name] - folded[name].mean(axis=axis, keepdims=True)
 
 
@@ -251,7 +251,7 @@ def _exchange_tables(block: Block, folded: Tensors) -> None:
         folded["class_token"] = folded["class_token"] + first
         return
     names = [name for name, _ in block.tables]
-    if block.head.kind == "tied":
+    if block.keeps_tokens:
         names.remove("tokens")
     for name in names[1:]:
         mean = folded[name].mean(axis=0)

@@ -132,7 +132,7 @@ def _starts(s: Side) -> list[np.ndarray]:
         places = t["positions"][1:] + t["patch_bias"], t["positions"][:1] + t["class_token"]
         rows = [t["patch"].T, *places]
     else:
-        used = [t[n][block.position_offset if n == "positions" else 0 :] for n, _ in block.tables]
+        used = [t[n][block.unread_positions if n == "positions" else 0 :] for n, _ in block.tables]
         rows = used
         if len(used) > 1 and block.embed_scale == 1.0:
             base = np.sum([table[:1] for table in used], axis=0)

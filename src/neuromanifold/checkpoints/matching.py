@@ -40,16 +40,15 @@ def match_stream(
     return _if_better(mine, theirs, R, rounding)
 
 
-def match_tables(block: Block, first: Tensors, second: Tensors) -> Tensors:
-    """The second model's outer tensors, its tables rotated where one map reads them alone."""
-    if block.embed_width is None or not block.embed_norm or block.head.kind == "tied":
-        return second
+def match_tables(block: Block, first: Tensors, second: Tensors) -> np.ndarray | None:
+    """The R that carries the second model's tables to the first's where one map reads them alone.
+
+    None when they are not read so, or nothing is better than the identity.
+    """
+    if block.embed_width is None or not block.embed_norm or block.keeps_tokens:
+        return None
     a, b = starts(block, first), starts(block, second)
-    R = _if_better(a, b, carried(block, b, a))
-    if R is None:
-        return second
-    moved = {**second, "embed_map": second["embed_map"] @ R.T}
-    return moved | {name: second[name] @ R.T for name, _ in block.tables}
+    return _if_better(a, b, carried(block, b, a))
 
 
 def _if_better(
@@ -68,7 +67,11 @@ def _if_better(
 def moved_outer(block: Block, first: Tensors, second: Tensors, R: np.ndarray | None) -> Tensors:
     """The second model's folded outer tensors where the first one has them."""
     turned = second if R is None else rotate_outer(second, R)
-    return match_tables(block, first, turned)
+    T = match_tables(block, first, turned)
+    if T is None:
+        return turned
+    moved = {**turned, "embed_map": turned["embed_map"] @ T.T}
+    return moved | {name: turned[name] @ T.T for name, _ in block.tables}
 
 
 def head_products(a: Heads, b: Heads) -> tuple[np.ndarray, np.ndarray]:

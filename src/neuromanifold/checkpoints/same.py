@@ -28,9 +28,9 @@ from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.constants import constant_terms
 from neuromanifold.checkpoints.element import Ordered, note_changes, note_raw
 from neuromanifold.checkpoints.exact import proved_same
-from neuromanifold.checkpoints.exchange import SHOWN, apart, exchange
+from neuromanifold.checkpoints.exchange import SHOWN, Apart, apart, exchange
 from neuromanifold.checkpoints.forms import folded
-from neuromanifold.checkpoints.matching import match_stream, moved_outer
+from neuromanifold.checkpoints.matching import match_stream, match_tables, moved_outer
 from neuromanifold.checkpoints.outside import unexplained
 from neuromanifold.checkpoints.running import (
     Noisy,
@@ -196,11 +196,12 @@ def _compare(a: Checkpoint, b: Checkpoint, rounding: Rounding) -> _Found:
     forms = folded(a), folded(b)
     outer, other = forms[0].outer(), forms[1].outer()
     R = match_stream(block, outer, other, rounding.first + rounding.second)
+    tables = match_tables(block, outer, other)
     other = moved_outer(block, outer, other, R)
     deviations = _outer_deviations(block, a, outer, other, rounding)
     layers: list[LayerAgreement] = []
-    changes: dict[str, np.ndarray] = {}
-    moved: set[str] = set()
+    changes: dict[str, np.ndarray] = {} if tables is None else {"tables": tables}
+    moved: set[str] = set() if tables is None else {"tables rotated"}
     for layer in range(block.stored_layers):
         mine, turned, agreement = _agreement(*forms, layer, R, rounding)
         layers.append(agreement)
@@ -287,9 +288,16 @@ def _verdict(
             reason = f"all that determines the function is equal, proved modulo {primes} primes"
         return replace(agreed, level="exact", reason=reason, differences=(), primes=primes)
     other = found.ordered(b)
-    if found.broken:
-        return _apart(a, other, agreed, Witness.of(ran.outputs, ran.others, seed))
-    return _together(a, other, found, agreed)
+    count = None if other is None else apart(a, other, rounding)
+    if not found.broken:
+        return _together(count, found, agreed)
+    if count is not None and not count.wrong:
+        return agreed.undecided(
+            "every number that is seen of one is to rounding that of the other, but "
+            f"{_first(found.broken)} is not explained by independent rounding: rows that nothing "
+            "reads, numbers too small for their dtype, or rounded all to one side"
+        )
+    return _apart(a, other, agreed, Witness.of(ran.outputs, ran.others, seed))
 
 
 def _apart(a: Checkpoint, b: Ordered | None, agreed: Sameness, witness: Witness) -> Sameness:
@@ -309,12 +317,13 @@ def _apart(a: Checkpoint, b: Ordered | None, agreed: Sameness, witness: Witness)
             )
             return shown.different(reason, Witness.of(before, after, agreed.seed))
     return agreed.undecided(
-        f"{part}, and the outputs agree ({agreed.error:.1e}, noise {agreed.noise:.1e}): a symmetry "
-        "this does not know, or too few inputs"
+        f"{part}, and the outputs differ by {agreed.error:.1e}, of which rounding may make "
+        f"{agreed.tolerance:.1e}: a symmetry this does not know, too few inputs, or a fault that "
+        "rounding hides"
     )
 
 
-def _together(a: Checkpoint, b: Ordered | None, found: _Found, agreed: Sameness) -> Sameness:
+def _together(count: Apart | None, found: _Found, agreed: Sameness) -> Sameness:
     """The answer where every part agrees to rounding."""
     error, agrees_out = agreed.error, agreed.error <= agreed.tolerance
     if found.outside:
@@ -322,7 +331,6 @@ def _together(a: Checkpoint, b: Ordered | None, found: _Found, agreed: Sameness)
             f"the block is the same, but {found.outside[0]} is not equal in both files "
             f"({len(found.outside)} such), and nothing is known about what that changes"
         )
-    count = None if b is None else apart(a, b, agreed.rounding)
     if count is not None and count.is_suspect:
         return agreed.undecided(
             f"every part agrees to rounding, and the outputs to {error:.1e}, but {count.alone} "
@@ -333,8 +341,8 @@ def _together(a: Checkpoint, b: Ordered | None, found: _Found, agreed: Sameness)
     if count is not None and not count.wrong and agrees_out:
         return replace(
             agreed,
-            reason="every number of one is to rounding that of the other, and the outputs agree to "
-            f"{error:.1e}",
+            reason="every number that is seen of one is to rounding that of the other, and the "
+            f"outputs agree to {error:.1e}",
         )
     blunt = [d for d in found.deviations if d.agrees and d.is_blunt]
     if blunt:

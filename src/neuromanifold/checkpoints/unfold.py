@@ -194,7 +194,7 @@ def _unfold_tables(block: Block, moved: Tensors, raw: Tensors) -> None:
         moved["class_token"] = moved["class_token"] - first[0]
         names += ["patch", "patch_bias", "class_token"]
     else:
-        takes, *others = [n for n in names if n != "tokens" or block.head.kind != "tied"] or [""]
+        takes, *others = [n for n in names if not (n == "tokens" and block.keeps_tokens)] or [""]
         scale = block.embed_scale if takes == "tokens" else 1.0
         for name in others:
             mean = raw[name].mean(axis=0)
@@ -202,7 +202,7 @@ def _unfold_tables(block: Block, moved: Tensors, raw: Tensors) -> None:
             moved[takes] = moved[takes] - mean / scale
     if block.centred and (block.final_norm or block.placement == "post"):
         for name in names:
-            if name == "tokens" and block.head.kind == "tied":
+            if name == "tokens" and block.keeps_tokens:
                 continue
             axis = 1 if name in dict(block.tables) else 0
             mean = moved[name].mean(axis=axis, keepdims=True)

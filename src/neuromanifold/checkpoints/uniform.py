@@ -9,6 +9,9 @@ from neuromanifold.checkpoints.checkpoint import Checkpoint, layout_order
 from neuromanifold.checkpoints.fold import untied
 from neuromanifold.errors import ArgumentError
 
+CONSTANTS = 2.0**-23
+"""Relative error of frequencies whose base and factor somebody rounded to float32."""
+
 
 def uniform(first: Checkpoint, second: Checkpoint) -> tuple[Checkpoint, Checkpoint, list[str]]:
     """Both models in the first one's terms, and in what they were written differently.
@@ -31,7 +34,11 @@ def uniform(first: Checkpoint, second: Checkpoint) -> tuple[Checkpoint, Checkpoi
             f"{first.path} and {second.path} are models of different kinds: {difference}; "
             "only models with the same sizes and parts can be the same function by gauge"
         )
-    return first.as_block(target), second.as_block(target), notes
+    own, mine, theirs = target, a.attention.rotary, b.attention.rotary
+    if mine is not None and theirs is not None:  # each runs with its own frequencies
+        turning = replace(mine, frequencies=theirs.frequencies)
+        own = replace(target, attention=replace(target.attention, rotary=turning))
+    return first.as_block(target), second.as_block(own), notes
 
 
 def block_difference(first: Block, second: Block) -> str | None:
@@ -42,11 +49,12 @@ def block_difference(first: Block, second: Block) -> str | None:
         turning = replace(attention.rotary, layout=first.attention.rotary.layout)
         mine = first.attention.rotary.frequencies
         if len(mine) == len(turning.frequencies) and np.allclose(
-            turning.frequencies, mine, rtol=1e-6
+            turning.frequencies, mine, rtol=CONSTANTS, atol=0.0
         ):
             turning = replace(turning, frequencies=first.attention.rotary.frequencies)
         attention = replace(attention, rotary=turning)
     same = replace(second, family=first.family, norm=norm or second.norm, attention=attention)
+    same = replace(same, shows_tokens=first.shows_tokens)
     for name in (field.name for field in fields(Block)):
         mine, theirs = getattr(first, name), getattr(same, name)
         if mine != theirs:

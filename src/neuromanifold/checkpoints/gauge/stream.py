@@ -46,7 +46,7 @@ def _one_axes(block: Block) -> dict[str, int]:
     if not block.centred or not (block.final_norm or block.placement == "post"):
         return {}
     found = writers(block) | tables(block)
-    if block.head.kind == "tied":
+    if block.keeps_tokens:
         del found["tokens"]
     return found
 
@@ -128,7 +128,7 @@ def _rotation(block: Block, parameters: Parameters, weights: Tensors) -> Tensors
 
 
 def _table_rotation_shapes(block: Block, readout: Readout) -> Shapes:
-    if block.embed_width is None or not block.embed_norm:
+    if block.embed_width is None or not block.embed_norm or block.keeps_tokens:
         return {}
     n = off_diagonal(block, block.embed_width)
     return {"tables": (n * (n - 1) // 2,)}
@@ -181,7 +181,7 @@ def _scaled(weights: Tensors, names: Any, factor: Any) -> Tensors:
 
 
 def _stream_scale_shapes(block: Block, readout: Readout) -> Shapes:
-    if not block.final_norm or block.embed_norm or not tables(block):
+    if not block.final_norm or block.embed_norm or not tables(block) or block.shows_tokens:
         return {}
     return {"stream": ()}
 
@@ -210,7 +210,7 @@ def _norm_scale_shapes(block: Block, readout: Readout) -> Shapes:
     if block.placement != "post" or block.mlp is None:
         return {}
     last = 0 if block.shared else L - 1
-    shapes: Shapes = {"tables": ()} if block.embed_norm else {}
+    shapes: Shapes = {"tables": ()} if block.embed_norm and not block.keeps_tokens else {}
     if block.embed_norm and block.embed_width is None:
         shapes["embed_norm"] = ()
     return shapes | {"attention": (L,)} | ({"mlp": (last,)} if last else {})
@@ -251,7 +251,7 @@ def _exchange_shapes(block: Block, readout: Readout) -> Shapes:
     if block.patch is not None:
         return {"patch": (n,), "class": (n,)}
     others = [name for name, _ in block.tables if name != "tokens"]
-    if block.head.kind == "tied":
+    if block.keeps_tokens:
         others = others[1:]
     return dict.fromkeys(others, (n,))
 
@@ -268,7 +268,7 @@ def _exchange(block: Block, parameters: Parameters, weights: Tensors) -> Tensors
             "positions": positions.at[1:].add(-full["patch"]).at[0].add(-full["class"]),
         }
     moved = dict(weights)
-    base = "positions" if block.head.kind == "tied" else "tokens"
+    base = "positions" if block.keeps_tokens else "tokens"
     for name, w in full.items():
         moved[name] = moved[name] - w
         moved[base] = moved[base] + w / (block.embed_scale if base == "tokens" else 1.0)
