@@ -216,6 +216,23 @@ def test_weights_on_the_edge_of_a_cell_prove_nothing(f, reading):
 @pytest.mark.parametrize(
     "f",
     [
+        lambda w, x: jnp.where(w[0] == w[1], w[0] * x + w[1] * x * x, 0.0),
+        lambda w, x: jnp.where(w[0] == 1, w[0] * x + w[1] * x * x, 0.0),
+        lambda w, x: jnp.where(w[0] >= w[1], w[0] * x + w[1] * x * x, 0.0),
+        lambda w, x: (w[0] == w[1]).astype(float) * (w[0] * x + w[1] * x * x),
+        lambda w, x: jnp.floor(w[0]) * (w[0] * x + w[1] * x * x),
+    ],
+)
+def test_weights_that_are_equal_are_on_an_edge(f):
+    net = nm.network(f, np.zeros(2), ONE)
+    assert nm.certify(net, weights=np.ones(2), reading="balls").lower == 0
+    with pytest.raises(NeuromanifoldError, match="take other weights"):
+        nm.certify(net, weights=np.ones(2))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
         lambda w, x: (6.0 ** w[0] - 2.0 ** w[0] * 3.0 ** w[0]) * x,
         lambda w, x: lax.erf_inv(lax.erf(w[0] * x / 9)) - w[0] * x / 9,
         lambda w, x: jnp.exp2(w[0] * x) - jnp.power(2.0, w[0] * x),

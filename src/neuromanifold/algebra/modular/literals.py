@@ -104,6 +104,11 @@ def _reading(x: float) -> tuple[Fraction, bool]:
     return (exact, True) if near is None else (near, False)
 
 
+def last_place(x: float) -> float:
+    """One unit in the last place: of single precision, if x is a number of that."""
+    return ulp(x) if _bits(x) > _SINGLE else ulp(x) * 2 ** (53 - _SINGLE)
+
+
 def _bits(x: float) -> int:
     """How many binary digits a float has between its first and its last that are not 0."""
     n = abs(int(frexp(x)[0] * 2**53))
