@@ -93,6 +93,13 @@ def test_single_precision_constants_mean_what_was_written():
     assert modular(FIELD, FIELD.from_integers([10, 6])).tolist() == [1.0, 2.0]
 
 
+def test_scalars_of_single_precision_mean_what_was_written():
+    third, whole = np.float32(1 / 3), np.float32(7.0)
+    modular = over_prime_field(lambda x: third * x - whole, np.zeros(()))
+    assert modular.dyadic_constants == ()
+    assert modular(FIELD, FIELD.from_integers(6)).item() == -5
+
+
 def test_a_constant_without_residue_asks_for_another_prime():
     third = over_prime_field(lambda x: x / 3, np.zeros(2))
     with pytest.raises(ArgumentError, match=r"denominator .* is 0 mod 3; take another prime"):

@@ -4,7 +4,7 @@ A program says 1/3 by writing the nearest float. A finite float x is therefore r
 
 - itself, when it has so few bits that no rounding made it (0.375, 10^6, 123456789);
 - the rational number q with numerator and denominator up to `HEIGHT` that lies within one unit in
-  the last place of x, when there is one (0.1, 1/3);
+  the last place of x, when there is one (0.1, 1/3); up to `HEIGHT_SINGLE` in single precision;
 - its exact dyadic value otherwise (1/√2, π, e^36, the single-precision e); those are listed, since
   the function that is evaluated then contains the float and not the number which it may stand for.
 """
@@ -100,7 +100,7 @@ def _reading(x: float) -> tuple[Fraction, bool]:
     is_long = bits > _SINGLE
     if bits <= _FEW_BITS or (is_long and x.is_integer() and abs(x) < _LARGEST_WHOLE):
         return exact, False
-    near = rational_near(x, ulp(x), HEIGHT) if is_long else None
+    near = rational_near(x, last_place(x), HEIGHT if is_long else HEIGHT_SINGLE)
     return (exact, True) if near is None else (near, False)
 
 
@@ -141,13 +141,6 @@ def widen(values: np.ndarray) -> np.ndarray:
     An entry within one unit in the last place (of single precision) of a rational number of height
     up to `HEIGHT_SINGLE` becomes the float64 nearest to that number; others keep their value.
     """
-
-    def meant(x: np.float32) -> float:
-        with np.errstate(over="ignore"):
-            last_place = float(abs(np.spacing(x)))
-        near = rational_near(float(x), last_place, HEIGHT_SINGLE) if np.isfinite(x) else None
-        return float(x) if near is None else float(near)
-
     distinct, places = np.unique(values, return_inverse=True)
-    table = np.array([meant(x) for x in distinct], dtype=np.float64)
-    return np.asarray(table[places]).reshape(values.shape)
+    table = [float(_reading(x)[0]) if np.isfinite(x) else x for x in distinct.tolist()]
+    return np.array(table, dtype=np.float64)[places].reshape(values.shape)
