@@ -33,22 +33,33 @@ def test_a_float_next_to_a_rational_of_small_height_is_read_as_it(number):
 
 
 @pytest.mark.parametrize(
-    "x", [np.sqrt(2), np.pi, -np.exp(1), 1 / 3 + 1e-13, 1e-9, np.finfo(float).max]
+    "x",
+    [
+        *(np.sqrt(2), np.pi, -np.exp(1), 1 / 3 + 1e-13, 1e-9, np.finfo(float).max, np.exp(36.0)),
+        *np.exp(np.array([0.6, 2.3, 17.0])).astype(np.float32),
+    ],
 )
 def test_other_floats_are_read_as_their_dyadic_value_and_listed(x):
     assert reading(x) == Fraction(float(x))
     assert rational_array(np.array([x])).dyadic == (float(x),)
 
 
-@pytest.mark.parametrize("x", [0.0, -0.0, 1.0, -7.0, 123456789.0, 2.0**52 + 1])
-def test_whole_numbers_are_themselves_and_not_listed(x):
-    assert reading(x) == int(x)
+@pytest.mark.parametrize("x", [0.0, -0.0, 1.0, -7.0, 10000.0, 123456789.0, 2.0**40, 0.375, 1e6])
+def test_numbers_of_few_digits_are_themselves_and_not_listed(x):
+    assert reading(x) == Fraction(x)
     assert rational_array(np.array([x])).dyadic == ()
 
 
 def test_random_floats_are_hardly_ever_taken_for_rationals():
     x = np.random.default_rng(0).normal(size=4000)
     assert len(rational_array(x).dyadic) >= 3990
+
+
+def test_random_floats_of_single_precision_are_hardly_ever_taken_for_rationals():
+    generator = np.random.default_rng(0)
+    for size in (1.0, 1e6, 1e9):
+        x = widen((size * generator.normal(size=2000)).astype(np.float32))
+        assert len(rational_array(x).dyadic) >= 1990
 
 
 def test_broadcast_constants_are_read_once():
@@ -80,6 +91,13 @@ def test_single_precision_constants_mean_what_was_written():
     modular = over_prime_field(lambda x: closed_over * x, np.zeros(2))
     assert modular.dyadic_constants == ()
     assert modular(FIELD, FIELD.from_integers([10, 6])).tolist() == [1.0, 2.0]
+
+
+def test_scalars_of_single_precision_mean_what_was_written():
+    third, whole = np.float32(1 / 3), np.float32(7.0)
+    modular = over_prime_field(lambda x: third * x - whole, np.zeros(()))
+    assert modular.dyadic_constants == ()
+    assert modular(FIELD, FIELD.from_integers(6)).item() == -5
 
 
 def test_a_constant_without_residue_asks_for_another_prime():

@@ -31,6 +31,11 @@ def chosen(truth):
     return lambda w, x: jnp.where(truth(x), w[0] * x, w[0] * x + w[1])
 
 
+def guarded(truth):
+    """A weight on something that is never true."""
+    return vanishes(lambda x: jnp.where(truth(x), 1.0, 0.0))
+
+
 def masked(f):
     return vanishes(lambda x: f(jnp.where(MASK, x, LOW))[1] - f(LOW + 0 * x))
 
@@ -105,6 +110,11 @@ ONE_DIMENSION = {
     ),
     "1 + e": (vanishes(lambda x: jnp.exp(x + 1) + jnp.exp(x) - (1 + np.e) * jnp.exp(x)), ONE),
     "e^0.12345": (vanishes(lambda x: jnp.exp(x + 0.12345) - np.exp(0.12345) * jnp.exp(x)), ONE),
+    "e^36, a whole float": (vanishes(lambda x: jnp.exp(x + 36) - np.exp(36.0) * jnp.exp(x)), ONE),
+    "e^0.6 in single precision": (
+        vanishes(lambda x: jnp.exp(x + 0.6) - np.float32(np.exp(0.6)) * jnp.exp(x)),
+        ONE,
+    ),
     "log 123": (vanishes(lambda x: jnp.log(123 * x) - jnp.log(x) - np.log(123)), ONE),
     "a constant in disguise": (vanishes(lambda x: jnp.sin(x - x + 0.7) - np.sin(0.7)), ONE),
     "too small for a float": (chosen(lambda x: jnp.exp(-1e4 * (1 + x * x)) > 0), ONE),
@@ -125,6 +135,15 @@ ONE_DIMENSION = {
         np.zeros(3),
     ),
     "hypot": (vanishes(lambda x: jnp.hypot(*x) - jnp.sqrt(jnp.sum(x * x))), np.zeros(2)),
+    "a guard of what is infinite": (guarded(lambda x: jnp.isfinite(1 / (x - x))), ONE),
+    "a guard of what has no value": (guarded(lambda x: jnp.isfinite(jnp.log(-1 - x * x))), ONE),
+    "a guard of minus infinity": (guarded(lambda x: jnp.isfinite(jnp.log(x - x))), ONE),
+    "a comparison with minus infinity": (guarded(lambda x: jnp.log(x - x) > -jnp.inf), ONE),
+    "a comparison with infinity": (guarded(lambda x: 1 / (x - x) < jnp.inf), ONE),
+    "a guard beside a branch": (
+        guarded(lambda x: jnp.isfinite(jnp.sqrt(-1 - jnp.abs(x)))),
+        ONE,
+    ),
     "whole numbers of 32 bits": (
         lambda w, t: w[0] + w[1] * (t * 65536 * 65536 % 7).astype(jnp.float32),
         np.int64(5),
@@ -154,6 +173,7 @@ def test_a_hidden_dependency_is_no_dimension(name):
         (lambda w, x: w[0] * x * 5e-324 + w[1], ONE),
         (lambda w, x: jnp.hypot(w[0] * x, w[1]), ONE),
         (lambda w, x: w @ lax.cummax(x), np.zeros(2)),
+        (lambda w, x: w[0] * jnp.where(jnp.isfinite(jnp.log(x)), jnp.log(x), 0.0) + w[1], ONE),
         (lambda w, x: w @ lax.cumlogsumexp(x), np.zeros(2)),
         (lambda w, x: jnp.interp(x, np.array([-1.0, 1.0]), w), ONE),
         (lambda w, x: jnp.clip(w[0] * x + w[1], 0.0, jnp.inf), ONE),
@@ -191,6 +211,23 @@ def test_weights_on_the_edge_of_a_cell_prove_nothing(f, reading):
         return
     with pytest.raises(NeuromanifoldError, match="take other weights"):
         nm.certify(net, weights=np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w, x: jnp.where(w[0] == w[1], w[0] * x + w[1] * x * x, 0.0),
+        lambda w, x: jnp.where(w[0] == 1, w[0] * x + w[1] * x * x, 0.0),
+        lambda w, x: jnp.where(w[0] >= w[1], w[0] * x + w[1] * x * x, 0.0),
+        lambda w, x: (w[0] == w[1]).astype(float) * (w[0] * x + w[1] * x * x),
+        lambda w, x: jnp.floor(w[0]) * (w[0] * x + w[1] * x * x),
+    ],
+)
+def test_weights_that_are_equal_are_on_an_edge(f):
+    net = nm.network(f, np.zeros(2), ONE)
+    assert nm.certify(net, weights=np.ones(2), reading="balls").lower == 0
+    with pytest.raises(NeuromanifoldError, match="take other weights"):
+        nm.certify(net, weights=np.ones(2))
 
 
 @pytest.mark.parametrize(

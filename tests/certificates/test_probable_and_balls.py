@@ -192,6 +192,28 @@ def test_balls_of_a_built_in_network_meet_its_symmetries():
     assert nm.verify(found, weights=values).agrees
 
 
+def test_balls_say_which_constants_are_floats():
+    net = nm.network(lambda w, x: np.pi * w[0] * x + 0.5 * w[1], np.zeros(2), np.zeros(()))
+    found = nm.certify(net, weights=np.ones(2), reading="balls")
+    assert found.readings.dyadic == (np.pi,)
+    assert "1 constants were taken as the exact value" in str(found)
+    assert nm.verify(found, net, weights=np.ones(2)).agrees
+
+
+@pytest.mark.parametrize(
+    ("f", "size", "rank"),
+    [
+        (lambda w, x: jnp.sqrt(w[0]) * x + w[1], 0.0, 0),
+        (lambda w, x: (w[0] + w[1] * x) ** 2, 1e300, 2),
+        (lambda w, x: x / w[0] + x * x / w[1], 1e-200, 2),
+    ],
+)
+def test_balls_take_slopes_that_no_float_holds(f, size, rank):
+    net = nm.network(f, np.zeros(2), np.zeros(()))
+    found = nm.certify(net, weights=size * np.array([1.0, 2.0]), reading="balls")
+    assert found.lower == rank
+
+
 def test_balls_need_weights():
     with pytest.raises(ArgumentError, match="give weights="):
         nm.certify(nm.network(_product, TWO, np.zeros(3)), reading="balls")

@@ -14,13 +14,14 @@ import jax
 import numpy as np
 
 from neuromanifold import __version__
+from neuromanifold.algebra.balls import floats_taken
 from neuromanifold.algebra.balls.arrays import PRECISION
 from neuromanifold.algebra.modular import Obligation
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.ball_rank import ball_rank
 from neuromanifold.certificates.certificate import Certificate, Function, Reading
-from neuromanifold.certificates.jacobian import JacobianRank, jacobian_rank
+from neuromanifold.certificates.jacobian import JacobianRank, Readings, jacobian_rank
 from neuromanifold.certificates.point import GivenWeights, Point, at_a_point
 from neuromanifold.certificates.probable import Probable, probable
 from neuromanifold.certificates.symmetry_bound import (
@@ -161,6 +162,7 @@ def certify_in_balls(
         upper=upper,
         upper_source=source,
         symmetries=symmetries,
+        readings=Readings(dyadic=floats_taken(net.apply, *net.shapes)),
         reading="balls",
         **_named(net, weights, field, seed, started),
     )

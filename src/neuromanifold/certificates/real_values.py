@@ -1,8 +1,9 @@
 """That a function has a value at some real point.
 
 Over a prime field √(−1 − x²) is as good as √(1 + x²), but there is no function of which its rank is
-the dimension. Where a function takes roots or logarithms, it is evaluated in floats at random real
-points; it is analytic around one at which it has a value (docs/explanation/engine/square-roots.md).
+the dimension. Where a function takes roots or logarithms, or asks whether values are finite, it is
+evaluated in floats at random real points; it is analytic around one at which it has a value, and
+what is taken to be finite is so (docs/explanation/engine/square-roots.md).
 """
 
 from functools import lru_cache
@@ -10,14 +11,15 @@ from functools import lru_cache
 import jax
 import numpy as np
 
-from neuromanifold.algebra.cells.piecewise import names
-from neuromanifold.algebra.cells.points import is_finite, real_point
+from neuromanifold.algebra.cells.piecewise import flat, names
+from neuromanifold.algebra.cells.points import real_point
 from neuromanifold.algebra.modular import Obligation
 from neuromanifold.algebra.modular.tracing import traced
 from neuromanifold.networks.network import Network
 
 REAL_VALUES = "real values"
 _PARTIAL = frozenset({"sqrt", "rsqrt", "log", "log1p", "pow", "acosh", "atanh"})
+_ASKING = frozenset({"is_finite", "eq", "ne", "ge", "gt", "le", "lt"})
 _POINTS = 96
 
 
@@ -31,13 +33,14 @@ def value_obligations(network: Network, weights: bytes | None) -> tuple[Obligati
     """
     if network.architecture is not None:
         return ()
-    if not names(traced(network.apply, network.shapes)[0].jaxpr) & _PARTIAL:
+    if not names(traced(network.apply, network.shapes)[0].jaxpr) & (_PARTIAL | _ASKING):
         return ()
     given = None if weights is None else network.assemble(np.frombuffer(weights))
-    function = jax.jit(network.apply)
+    function = jax.jit(flat(network.apply, *network.shapes).branches)
     with jax.enable_x64(True):
         for attempt in range(_POINTS):
             at, x = real_point(attempt, "real values", network.shapes)
-            if is_finite(function(at if given is None else given, x)):
+            _, gaps = function((at if given is None else given, x))
+            if not any(np.isnan(gap).any() for gap in gaps):
                 return ()
     return (Obligation(REAL_VALUES, 1, 0),)

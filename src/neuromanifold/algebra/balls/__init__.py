@@ -6,10 +6,10 @@ here in balls; a minor of the Jacobian whose determinant is a ball without zero 
 not zero. No element is formal, so nothing else has to be shown.
 
 `in_balls` evaluates a function, `rows_in_balls` its Jacobian, and `proved_rank` finds a minor and
-proves it.
+proves it; `floats_taken` are the constants that stand for themselves.
 """
 
-from neuromanifold.algebra.balls.function import in_balls, rows_in_balls
+from neuromanifold.algebra.balls.function import floats_taken, in_balls, rows_in_balls
 from neuromanifold.algebra.balls.minors import ProvedRank, proved_rank
 
-__all__ = ["ProvedRank", "in_balls", "proved_rank", "rows_in_balls"]
+__all__ = ["ProvedRank", "floats_taken", "in_balls", "proved_rank", "rows_in_balls"]

@@ -20,7 +20,7 @@ from neuromanifold.algebra.cells.flattening import flattened
 from neuromanifold.algebra.modular.elementary import OpeningRule
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.indexing import MOVED, sources_of
-from neuromanifold.algebra.modular.literals import rational_array
+from neuromanifold.algebra.modular.literals import last_place, rational_array
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.errors import ArgumentError, NotCoveredError
@@ -109,6 +109,15 @@ def _larger(_: Any, equation: Any, operands: Sequence[Any]) -> list[Any]:
 _WITH_EDGES: dict[str, OpeningRule] = {"max": _larger, "min": _larger}
 
 
+def floats_taken(f: Callable[..., Any], *arguments: Any) -> tuple[float, ...]:
+    """The floats of a function that are no rational numbers of small height, in increasing order.
+
+    Each stands for itself here, and not for the number which it may have been rounded from.
+    """
+    floats = sorted(_floats(flattened(f, *arguments)[0]))
+    return rational_array(np.array([x for x in floats if np.isfinite(x)])).dyadic
+
+
 def _floats(jaxpr: Any) -> frozenset[float]:
     """The floats of a program, each of which stands for itself."""
     literals = [a.val for e in jaxpr.jaxpr.eqns for a in e.invars if isinstance(a, Literal)]
@@ -142,12 +151,12 @@ def meant(array: np.ndarray) -> np.ndarray:
     """Balls that hold both the floats of a function and the numbers that they may stand for.
 
     A rational number of small height is read as that, as over a prime field (`literals`); others,
-    such as the 2/√π of a derivative, are known to one unit in the last place.
+    such as the 2/√π of a derivative, are known to one unit in the last place of their precision.
     """
     if not np.isfinite(array).all():
         return balls(array)
     read = rational_array(array)
-    dyadic = {Fraction(x): arb(x, ulp(x)) for x in read.dyadic}
+    dyadic = {Fraction(x): arb(x, last_place(x)) for x in read.dyadic}
     table = [dyadic.get(q, arb(fmpq(q.numerator, q.denominator))) for q in read.distinct]
     entries = np.array(table, dtype=object)[read.places]
     return np.asarray(entries, dtype=object).reshape(array.shape)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from flint import arb_mat
+from flint import arb, arb_mat
 from jaxtyping import Shaped
 from scipy.linalg import qr
 
@@ -28,24 +28,32 @@ class ProvedRank:
 def proved_rank(matrix: Balls, tolerance: float = 1e-10) -> ProvedRank:
     """The largest minor found that does not vanish.
 
-    Rows are scaled to length one. Columns are chosen by QR with pivots of the midpoints, rows by
-    the same for these columns; how many, by the size of the pivots relative to the first. That
-    choice proves nothing, and need not: the minor does.
+    Rows without a value are left out, and the others are scaled to length one. Columns are chosen
+    by QR with pivots of the midpoints, rows by the same for these columns; how many, by the size of
+    the pivots relative to the first. That choice proves nothing, and need not: the minor does.
     """
+    rows = [_scaled(row) for row in matrix if all(x.is_finite() for x in row)]
+    matrix = np.array(rows, dtype=object).reshape(len(rows), matrix.shape[1])
     middle = midpoints(matrix)
-    scale = np.linalg.norm(middle, axis=1, keepdims=True)
-    scale[scale == 0] = 1.0
-    pivots, columns = qr(middle / scale, mode="r", pivoting=True)
+    length = np.linalg.norm(middle, axis=1, keepdims=True)
+    middle = middle / np.where(length == 0, 1.0, length)
+    pivots, columns = qr(middle, mode="r", pivoting=True) if rows else (middle, [])
     sizes = np.abs(np.diag(pivots))
     estimate = int(np.sum(sizes > tolerance * max(sizes[0], 1e-300))) if len(sizes) else 0
     rank = estimate
     while rank:
         chosen = columns[:rank]
-        rows = qr((middle / scale)[:, chosen].T, mode="r", pivoting=True)[1][:rank]
-        if is_regular(matrix[np.ix_(rows, chosen)]):
+        places = qr(middle[:, chosen].T, mode="r", pivoting=True)[1][:rank]
+        if is_regular(matrix[np.ix_(places, chosen)]):
             break
         rank -= 1
     return ProvedRank(rank, estimate)
+
+
+def _scaled(row: np.ndarray) -> np.ndarray:
+    """A multiple of a row whose entries floats can hold."""
+    largest = max((abs(x).mid() for x in row), default=arb(0))
+    return row / largest if largest > 0 else row
 
 
 def is_regular(matrix: Balls) -> bool:

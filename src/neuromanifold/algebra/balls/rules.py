@@ -54,35 +54,30 @@ def _less(x: Any, y: Any) -> bool:
 
 
 def _equal(x: Any, y: Any) -> bool:
-    if x is y or (x.is_exact() and y.is_exact() and x == y):
-        return True
-    return not (_less(x, y) or _less(y, x))
+    return x is y or not (_less(x, y) or _less(y, x))
 
 
-def _finite(x: Any) -> bool:
-    return bool(x.is_finite())
+def _is_finite(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+    return [entrywise(operator.methodcaller("is_finite"), operands[0], dtype=bool)]
 
 
-def _comparison(function: Callable[..., bool], negated: bool = False) -> BallRule:
-    def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-        return [entrywise(function, *operands, dtype=bool) ^ negated]
+def _decided(function: Callable[[Any, Any], bool], negated: bool = False) -> BallRule:
+    """How two numbers compare; None for a tie, which is decided either way around it."""
 
-    return rule
-
-
-def _order(less: bool, negated: bool = False) -> BallRule:
-    """Which number is the larger one; None for a tie, which is decided either way around it."""
-
-    def ordered(x: Any, y: Any) -> bool | None:
+    def compared(x: Any, y: Any) -> bool | None:
         if x is not y and x.is_exact() and y.is_exact() and x == y:
             return None
-        return (_less(x, y) if less else _less(y, x)) != negated
+        return function(x, y) != negated
 
     def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-        found = entrywise(ordered, *operands)
+        found = entrywise(compared, *operands)
         return [found if (found == None).any() else found.astype(bool)]  # noqa: E711
 
     return rule
+
+
+def _greater(x: Any, y: Any) -> bool:
+    return _less(y, x)
 
 
 def _larger(x: Any, y: Any) -> Any:
@@ -158,11 +153,24 @@ def _either(which: bool | None, x: Any, y: Any) -> Any:
 def _convert(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     (x,) = operands
     real = np.issubdtype(equation.params["new_dtype"], np.floating)
+    if is_balls(x) and equation.invars[0].aval.dtype == bool:  # with a tie among them
+        return _select(equation, [x, balls(np.zeros(x.shape)), balls(np.ones(x.shape))])
     if is_balls(x) and real:
         return [x]
     if is_balls(x):
         return [entrywise(_whole, x, dtype=equation.params["new_dtype"])]
     return [balls(x)] if real else [x.astype(equation.params["new_dtype"])]
+
+
+def _step(name: str) -> BallRule:
+    """Rounding down or up; at a whole number what it is on both sides."""
+    rounded, half = operator.methodcaller(name), arb(0.5)
+
+    def step(x: Any) -> Any:
+        is_edge = x.is_exact() and x.is_integer()
+        return rounded(x - half).union(rounded(x + half)) if is_edge else rounded(x)
+
+    return _unary(step)
 
 
 def _whole(x: Any) -> int:
@@ -223,25 +231,27 @@ RULES: dict[str, BallRule] = {
     "bessel_i0e": _unary(_bessel(0)),
     "bessel_i1e": _unary(_bessel(1)),
     "cbrt": _unary(_cube_root),
+    "ceil": _step("ceil"),
     "convert_element_type": _convert,
     "cumprod": _along(operator.mul),
     "cumsum": _along(operator.add),
     "div": _binary(operator.truediv),
     "dot_general": _dot_general,
-    "eq": _comparison(_equal),
+    "eq": _decided(_equal),
     "erf_inv": _unary(operator.methodcaller("erfinv")),
     "exp2": _unary(lambda x: arb(2) ** x),
-    "ge": _order(less=True, negated=True),
-    "gt": _order(less=False),
+    "floor": _step("floor"),
+    "ge": _decided(_less, negated=True),
+    "gt": _decided(_greater),
     "integer_pow": _integer_pow,
-    "is_finite": _comparison(_finite),
-    "le": _order(less=False, negated=True),
+    "is_finite": _is_finite,
+    "le": _decided(_greater, negated=True),
     "logistic": _unary(_logistic),
-    "lt": _order(less=True),
+    "lt": _decided(_less),
     "max": _binary(_larger),
     "min": _binary(_smaller),
     "mul": _binary(operator.mul),
-    "ne": _comparison(_equal, negated=True),
+    "ne": _decided(_equal, negated=True),
     "neg": _unary(operator.neg),
     "polygamma": _binary(_polygamma),
     "pow": _binary(operator.pow),
@@ -258,8 +268,8 @@ RULES: dict[str, BallRule] = {
 """Primitives with rules of their own; those below are methods of balls."""
 
 METHODS = (
-    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "digamma", "erf"),
-    *("erfc", "exp", "expm1", "floor", "lgamma", "log", "log1p", "rsqrt", "sin", "sinh", "sqrt"),
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erf"),
+    *("erfc", "exp", "expm1", "lgamma", "log", "log1p", "rsqrt", "sin", "sinh", "sqrt"),
     *("tan", "tanh"),
 )
 RULES |= {name: _unary(operator.methodcaller(name)) for name in METHODS}

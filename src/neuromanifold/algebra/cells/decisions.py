@@ -56,6 +56,10 @@ class AtAPoint:
         """A value that is made of outcomes alone."""
         return compute()
 
+    def assume_value(self, x: Any) -> None:
+        """A point where x is no number has no cell."""
+        self.gaps.append(x * 0.0)
+
     def mixed(self, branches: Any, cases: Sequence[Any]) -> Any:
         """The case that was chosen; what was not chosen may be no number here."""
         cases = [jnp.asarray(case) for case in cases]
@@ -94,6 +98,9 @@ class AsBefore:
     def discrete(self, compute: Callable[[], Any]) -> Any:
         """A value that is made of outcomes alone: only its branches are needed."""
         del compute
+
+    def assume_value(self, x: Any) -> None:
+        """Points where x has no value were not taken."""
 
     def mixed(self, branches: Any, cases: Sequence[Any]) -> Any:
         """The case that was chosen, a polynomial in its number.

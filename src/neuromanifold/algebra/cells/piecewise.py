@@ -82,8 +82,16 @@ class Piecewise:
             jax.eval_shape(partial(self._read, decider), self.shapes)
         return decider.is_real
 
+    @cached_property
+    def _has_masks(self) -> bool:
+        """Whether minus infinity is put in place of values, and not only compared with them."""
+        equations = (e for e in self.jaxpr.jaxpr.eqns if e.primitive.name not in OUTCOMES)
+        atoms = (a for equation in equations for a in equation.invars)
+        constants = (*self.jaxpr.consts, *(a.val for a in atoms if isinstance(a, Literal)))
+        return any(np.isneginf(x).any() for x in map(np.asarray, constants) if x.dtype.kind == "f")
+
     def _read(self, decider: Decider, arguments: Sequence[Any]) -> list[Any]:
-        jaxpr = self.jaxpr.jaxpr
+        jaxpr, masked = self.jaxpr.jaxpr, self._has_masks
         values: dict[Any, Any] = dict(zip(jaxpr.constvars, self.jaxpr.consts, strict=True))
         fixed = set(jaxpr.constvars)
         leaves = jax.tree.leaves(arguments, is_leaf=lambda leaf: leaf is None)
@@ -94,6 +102,10 @@ class Piecewise:
             known = [isinstance(a, Literal) or a in fixed for a in equation.invars]
             whole = [not isinstance(a, Literal) and a in outcomes for a in equation.invars]
             kind = self._kind(i, equation, operands, known, whole)
+            if kind == "guard":
+                for x, is_known in zip(operands, known, strict=True):
+                    if not is_known:
+                        decider.assume_value(jnp.where(masked & jnp.isneginf(x), 0.0, x))
             with source_info_util.user_context(equation.source_info.traceback):
                 results = _apply(kind, decider, equation, operands)
             values.update(zip(equation.outvars, results, strict=True))
@@ -106,7 +118,10 @@ class Piecewise:
     def _kind(
         self, i: int, equation: Any, operands: Sequence[Any], known: list[bool], whole: list[bool]
     ) -> str:
-        """What an equation is: plain, piecewise, an outcome, made of outcomes, or a meeting."""
+        """What an equation is: plain, piecewise, an outcome, made of outcomes, a meeting, a guard.
+
+        A guard asks whether a value is finite, and it is taken to be.
+        """
         name, dtype = equation.primitive.name, equation.outvars[0].aval.dtype
         if not isinstance(dtype, np.dtype):
             raise NotCoveredError(
@@ -121,6 +136,8 @@ class Piecewise:
         real = all(v.aval.dtype.kind == "f" for v in equation.invars)
         infinite = np.isinf if name in OUTCOMES else np.isneginf
         masks = any(k and infinite(x).all() for k, x in zip(known, operands, strict=True))
+        if name == "is_finite" or (real and masks and name in OUTCOMES):
+            return "guard"
         if not real or masks or i in self.shifts:
             # What is compared with an infinity is known, and softmax's maximum may be any entry.
             return "piecewise" if name == "sort" and output == "f" else "plain"
@@ -179,13 +196,16 @@ def piecewise(f: Callable[..., Any], *examples: Any) -> Piecewise | None:
     is_deciding = is_whole or found & deciding
     if not is_deciding and "lu" not in found:
         return None
+    pieces = flat(f, *shapes)
+    _refuse_factors(pieces.jaxpr.jaxpr)
+    return pieces if is_whole or (is_deciding and pieces.branch_shapes) else None
+
+
+def flat(f: Callable[..., Any], *examples: Any) -> Piecewise:
+    """The function as one with branches, of which there may be none."""
+    shapes = shapes_of(examples, whole=True)
     jaxpr, structure = flattened(f, *shapes)
-    _refuse_factors(jaxpr.jaxpr)
-    if not is_deciding:
-        return None
-    shifts = frozenset(softmax_maxima(jaxpr.jaxpr))
-    pieces = Piecewise(jaxpr, structure, tuple(shapes), shifts)
-    return pieces if is_whole or pieces.branch_shapes else None
+    return Piecewise(jaxpr, structure, tuple(shapes), frozenset(softmax_maxima(jaxpr.jaxpr)))
 
 
 def _refuse_factors(jaxpr: Any) -> None:

@@ -187,11 +187,11 @@ class BranchReader:
 
 
 def _nudged(weights: Any, phase: float) -> Any:
-    """Weights with small numbers in place of zeros: a cell has to hold around the weights."""
+    """Weights that are a little other ones: a cell has to hold around the weights."""
 
     def nudged(w: np.ndarray) -> np.ndarray:
-        noise = np.cos(phase + np.arange(np.size(w))).reshape(np.shape(w))
-        return np.where(np.equal(w, 0), ERROR * noise, w)
+        noise = ERROR * np.cos(phase + np.arange(np.size(w))).reshape(np.shape(w))
+        return np.where(np.equal(w, 0), noise, w * (1.0 + noise))
 
     return jax.tree.map(nudged, weights)
 

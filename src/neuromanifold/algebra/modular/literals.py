@@ -2,16 +2,16 @@
 
 A program says 1/3 by writing the nearest float. A finite float x is therefore read as
 
-- itself, when it is a whole number;
+- itself, when it has so few bits that no rounding made it (0.375, 10^6, 123456789);
 - the rational number q with numerator and denominator up to `HEIGHT` that lies within one unit in
-  the last place of x, when there is one (0.1, 1/3, 0.375);
-- its exact dyadic value otherwise (1/√2, π); those are listed, since the function that is evaluated
-  then contains the float and not the number which it may stand for.
+  the last place of x, when there is one (0.1, 1/3); up to `HEIGHT_SINGLE` in single precision;
+- its exact dyadic value otherwise (1/√2, π, e^36, the single-precision e); those are listed, since
+  the function that is evaluated then contains the float and not the number which it may stand for.
 """
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ulp
+from math import frexp, ulp
 from typing import Any
 
 import jax
@@ -25,6 +25,11 @@ from neuromanifold.errors import ArgumentError
 HEIGHT = 10**6
 # The same for float32 (2^-23) with probability below 0.6 · 10^4 · 2^-23 < 10^-3.
 HEIGHT_SINGLE = 100
+# What is rounded to single precision ends in ten zeros once in 2^10 times; what is rounded to
+# double precision is a whole number below 2^40 once in 2^12 times.
+_FEW_BITS = 14
+_SINGLE = 24
+_LARGEST_WHOLE = 2**40
 # Entries this much smaller than the largest of their array are suspected to be rounding noise.
 NOISE = 1e-12
 
@@ -91,10 +96,23 @@ def rational_array(values: np.ndarray) -> RationalArray:
 
 def _reading(x: float) -> tuple[Fraction, bool]:
     """The number that a finite float is read as, and whether that is the float's dyadic value."""
-    if x.is_integer() and abs(x) < 2**53:
-        return Fraction(x), False
-    near = rational_near(x, ulp(x), HEIGHT)
-    return (Fraction(x), True) if near is None else (near, False)
+    bits, exact = _bits(x), Fraction(x)
+    is_long = bits > _SINGLE
+    if bits <= _FEW_BITS or (is_long and x.is_integer() and abs(x) < _LARGEST_WHOLE):
+        return exact, False
+    near = rational_near(x, last_place(x), HEIGHT if is_long else HEIGHT_SINGLE)
+    return (exact, True) if near is None else (near, False)
+
+
+def last_place(x: float) -> float:
+    """One unit in the last place: of single precision, if x is a number of that."""
+    return ulp(x) if _bits(x) > _SINGLE else ulp(x) * 2 ** (53 - _SINGLE)
+
+
+def _bits(x: float) -> int:
+    """How many binary digits a float has between its first and its last that are not 0."""
+    n = abs(int(frexp(x)[0] * 2**53))
+    return n.bit_length() - (n & -n).bit_length() + 1
 
 
 def in_float64(array: Any) -> Any:
@@ -123,13 +141,6 @@ def widen(values: np.ndarray) -> np.ndarray:
     An entry within one unit in the last place (of single precision) of a rational number of height
     up to `HEIGHT_SINGLE` becomes the float64 nearest to that number; others keep their value.
     """
-
-    def meant(x: np.float32) -> float:
-        with np.errstate(over="ignore"):
-            last_place = float(abs(np.spacing(x)))
-        near = rational_near(float(x), last_place, HEIGHT_SINGLE) if np.isfinite(x) else None
-        return float(x) if near is None else float(near)
-
     distinct, places = np.unique(values, return_inverse=True)
-    table = np.array([meant(x) for x in distinct], dtype=np.float64)
-    return np.asarray(table[places]).reshape(values.shape)
+    table = [float(_reading(x)[0]) if np.isfinite(x) else x for x in distinct.tolist()]
+    return np.array(table, dtype=np.float64)[places].reshape(values.shape)
