@@ -84,6 +84,8 @@ SAYINGS = {
     "the mask": ("bert", {}, {"is_decoder": True}),
     "the first position": ("roberta", {}, {"pad_token_id": 0}),
     "the scale of scores": ("gpt2", {}, {"scale_attn_weights": False}),
+    "ten digits of √(2/π)": ("gpt2", {}, {"activation_function": "gelu_fast"}),
+    "a base that its own class ignores": ("gptj", {}, {"rope_theta": 5e3}),
     "a parallel residual": ("neox", {}, {"use_parallel_residual": False}),
 }
 

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from neuromanifold.errors import ArchitectureError
 
 Layout = Literal["half", "interleaved"]
-Activation = Literal["gelu", "gelu_tanh", "relu", "relu2", "silu", "tanh"]
+Activation = Literal["gelu", "gelu_tanh", "gelu_fast", "relu", "relu2", "silu", "tanh"]
 HeadKind = Literal["none", "tied", "untied"]
 NormKind = Literal["layer", "rms"]
 

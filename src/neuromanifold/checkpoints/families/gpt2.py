@@ -20,6 +20,9 @@ _KEYS = {
     "layer_norm_eps": ("layer_norm_epsilon",),
 }
 
+_BASE = 10000.0
+"""Of GPT-J's rotary positions, whatever a configuration says."""
+
 
 def read(settings: Settings, held: Shapes) -> Block:
     """The block of a GPT-2 configuration."""
@@ -45,6 +48,8 @@ def read_gptj(settings: Settings, held: Shapes) -> Block:
     """The block of a GPT-J configuration: part of a head rotated, neighbours together."""
     d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
     rows, turned = settings.whole("vocab_size"), settings.whole("rotary_dim")
+    if settings.real("rope_theta", default=_BASE) != _BASE:
+        raise NotCoveredError("the rotary positions of GPT-J have the base 10000; drop rope_theta")
     turning = rotary(settings, turned, layout="interleaved")
     return usual_block(
         settings,

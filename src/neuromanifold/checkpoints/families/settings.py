@@ -11,7 +11,7 @@ from neuromanifold.errors import FileFormatError, NotCoveredError
 _ACTIVATIONS: dict[str, Activation] = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
+    "gelu_fast": "gelu_fast",
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
     "relu2": "relu2",
