@@ -11,8 +11,7 @@ from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.forms import Heads, folded, head_forms
 from neuromanifold.checkpoints.frame import with_bias
-from neuromanifold.checkpoints.gauge.attention import unused_bucket
-from neuromanifold.checkpoints.gauge.group import PARTS, has_eps, unmet
+from neuromanifold.checkpoints.gauge.group import PARTS, has_eps, unmet, unseen
 from neuromanifold.checkpoints.gauge.part import Readout
 from neuromanifold.checkpoints.proof import SmallProof, certify_block
 from neuromanifold.checkpoints.spectra import (
@@ -171,8 +170,7 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool 
     form = folded(checkpoint)
     table = np.zeros((0, block.attention.heads))
     if "score_table" in block.shapes:
-        # all rows but one that is never used
-        table = np.delete(checkpoint.tensor("score_table"), unused_bucket(block) or [], axis=0)
+        table = block.used("score_table", checkpoint.tensor("score_table"))
     for layer in range(block.stored_layers):
         for name in {"up", "gate", "down"} & block.layer_shapes.keys():
             checkpoint.stored(f"layers.{layer}.{name}")  # no head's, but refused unless finite
@@ -191,7 +189,7 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool 
         parameters=block.parameters,
         parts=_counts(block, readout, eps=False),
         eps_parts=_counts(block, readout, eps=True),
-        unmet=unmet(block),
+        unmet=(*unmet(block), *unseen(block, readout)),
         stabiliser=stabiliser,
         heads=tuple(heads),
         equal_heads=tuple(equal),

@@ -13,7 +13,7 @@ from neuromanifold.certificates.exact import certify
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.block_parts import Attention, Head, Patch, Relative, Rotary
 from neuromanifold.checkpoints.diagram import block_network
-from neuromanifold.checkpoints.gauge.group import redundancy, unmet
+from neuromanifold.checkpoints.gauge.group import redundancy, unmet, unseen
 from neuromanifold.checkpoints.gauge.part import Readout
 from neuromanifold.errors import NotCoveredError
 
@@ -79,7 +79,7 @@ def certify_block(block: Block, readout: Readout = "logits", seed: int = 0) -> S
     """Certify the gauge group of a block in a small configuration of its kind."""
     small = small_block(block)
     redundant = sum(redundancy(small, readout).values())
-    for reasons in (unmet(block), unmet(small)):
+    for reasons in (unmet(block), unseen(block, readout), unmet(small)):
         if reasons:
             return SmallProof(small, redundant, None, f"the count is not covered: {reasons[0]}")
     try:
@@ -92,8 +92,9 @@ def certify_block(block: Block, readout: Readout = "logits", seed: int = 0) -> S
 def small_block(block: Block) -> Block:
     """A block with the same parts, one layer (two where layers are shared) and small sizes."""
     a, width = block.attention, 4 if block.centred else 3
+    offset = min(block.position_offset, 1)
     positions = TOKENS if block.patch is None else TOKENS + 1  # the class token is no input
-    rows = {"tokens": width + 1, "positions": positions, "types": 2}
+    rows = {"tokens": width + 1, "positions": positions + offset, "types": 2}
     tables = tuple((name, min(rows[name], n)) for name, n in block.tables)
     head = block.head
     if head.kind != "none":
@@ -108,7 +109,7 @@ def small_block(block: Block) -> Block:
         embed_width=None if block.embed_width is None else width,
         embed_scale=1.0 if block.embed_scale == 1 else 2.0,
         tables=tables,
-        position_offset=0,
+        position_offset=offset,
         patch=None if block.patch is None else Patch(channels=1, height=1, width=2),
         head=head,
     )
