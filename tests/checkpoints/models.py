@@ -53,6 +53,12 @@ CONFIGS = {
         **_LLAMA,
     },
     "phi": {**_BERT, "model_type": "phi", "partial_rotary_factor": 0.34},
+    "phi-tied": {
+        **_BERT,
+        "model_type": "phi",
+        "partial_rotary_factor": 0.34,
+        "tie_word_embeddings": True,
+    },
     "phi3": {"model_type": "phi3", **_LLAMA},
     "t5": {"model_type": "t5", **_T5},
     "t5-gated-relu": {"model_type": "t5", "feed_forward_proj": "gated-relu", **_T5},

@@ -62,6 +62,17 @@ def test_deficient_and_equal_heads_are_found_and_shrink_the_orbit(tmp_path):
     assert found.dead[0].count == 2 * 24
 
 
+def test_planes_that_no_query_or_key_has_shrink_the_orbit_of_rotary_heads(tmp_path):
+    """One complex number a plane for each key head; the two query heads of a group share it."""
+    tensors = tensors_of(CONFIGS["llama"])
+    at = "model.layers.1.self_attn."
+    query, key = tensors[f"{at}q_proj.weight"], tensors[f"{at}k_proj.weight"]
+    key[[1, 4]] = 0  # plane 1 of key head 0, of size 6
+    assert audit(open_checkpoint(save_model(tmp_path, CONFIGS["llama"], tensors))).stabiliser == 0
+    query[[1, 4, 7, 10]] = 0
+    assert audit(open_checkpoint(save_model(tmp_path, CONFIGS["llama"], tensors))).stabiliser == 2
+
+
 def test_heads_of_equal_products_that_turn_otherwise_are_not_equal(tmp_path):
     """Under rotary positions and norms of queries and keys more is seen than QᵀK."""
     random = np.random.default_rng(0)
@@ -123,7 +134,8 @@ def test_heads_in_half_precision_are_not_equal_because_they_are_similar(tmp_path
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_family_is_audited_and_its_parts_add_up(tmp_path, name):
-    found = audit(open_checkpoint(make_model(tmp_path, name)))
+    config = CONFIGS[name] | {"vocab_size": 300}  # enough for a first MLP that reads only tokens
+    found = audit(open_checkpoint(save_model(tmp_path, config, tensors_of(config))))
     assert found.unmet == ()
     assert found.redundant == sum(part.dimension for part in found.parts)
     assert len(found.heads) == found.block.stored_layers * found.block.attention.heads

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 import neuromanifold as nm
 from checkpoints.models import CONFIGS, make_model
 from neuromanifold.checkpoints.align import Aligned, align, weight_distance
+from neuromanifold.checkpoints.canonical import Canonical
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.compare import compare
 from neuromanifold.checkpoints.fingerprint import model_fingerprint
@@ -74,6 +75,19 @@ def test_no_continuous_symmetry_changes_distances_or_fingerprints(name, model, t
     assert 1.2 < unrelated.median < 1.45
     assert not unrelated.unchanged
     assert ours.distance(model_fingerprint(other)) > 0.05
+
+
+def test_rows_that_nothing_reads_are_in_no_distance_fingerprint_or_normal_form(model, tmp_path):
+    """RoBERTa's first position is row 2 of its table, and padding has row 1."""
+    a = model("roberta")
+    weights = a.weights()
+    weights["positions"][0] += np.random.default_rng(0).normal(size=24)
+    b = open_checkpoint(saved(a, tmp_path / "b", weights))
+    assert largest(compare(a, b)) < 1e-13
+    assert model_fingerprint(a).hash == model_fingerprint(b).hash
+    forms = [Canonical(one).outer() for one in (a, b)]
+    for name, value in forms[0].items():
+        assert np.allclose(value, forms[1][name], atol=1e-12), name
 
 
 def rearranged(checkpoint, seed=3):

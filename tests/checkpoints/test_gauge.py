@@ -8,7 +8,7 @@ from models import CONFIGS, block_of
 
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.block_parts import Attention, Head, Mlp, Norm, Relative, Rotary
-from neuromanifold.checkpoints.gauge.group import PARTS, redundancy, unmet
+from neuromanifold.checkpoints.gauge.group import PARTS, redundancy, unmet, unseen
 from neuromanifold.paper.checks.gauge import blocks
 
 _LLAMA = {"model_type": "llama", "rms_norm_eps": 1e-5}
@@ -71,7 +71,7 @@ def test_the_count_for_real_configurations_is_the_known_one(name):
     config, parameters, redundant, by_probabilities = REAL[name]
     block = block_of(config)
     assert block.parameters == parameters
-    assert unmet(block) == ()
+    assert unmet(block) == unseen(block) == ()
     assert sum(redundancy(block).values()) == redundant
     more = sum(redundancy(block, "probabilities").values()) - redundant
     assert more == by_probabilities
@@ -244,3 +244,112 @@ def test_outside_its_conditions_nothing_is_claimed():
         LLAMA, attention=replace(ROTARY, rotary=replace(TURNING, frequencies=(1.0, 1.0)))
     )
     assert unmet(still) == ("rotary frequencies that are zero or equal",)
+    narrow = replace(GPT2, width=2, attention=replace(BIASED, key_size=1, value_size=1))
+    assert unmet(narrow) == ("a stream of width 2, of which norms leave a space of dimension 1",)
+
+
+def _excess(block, inputs, readout="logits"):
+    """The dimensions of the kernel beyond those of the gauge group."""
+    found = kernel(block, readout, inputs=inputs)
+    assert found["gap"] > 1e8
+    return found["kernel"] - sum(redundancy(block, readout).values())
+
+
+@pytest.mark.slow
+def test_texts_without_padding_do_not_show_its_row():
+    """Row 0 of RoBERTa's positions is read by nothing, row 1 by padding, which counts as seen."""
+    tables = (TABLES[0], ("positions", 5), ("types", 1))
+    block = replace(BERT, layers=1, tables=tables, position_offset=2)
+    assert redundancy(block)["unused positions"] == 5
+    assert _excess(block, None) == 5
+
+
+TURNED = replace(PLAIN, rotary=replace(TURNING, size=2, frequencies=(1.0,)))
+FEW = replace(
+    LLAMA,
+    width=4,
+    layers=1,
+    attention=TURNED,
+    mlp=replace(GATED, size=2),
+    norm=replace(RMS, eps=0.01),
+    tables=(("tokens", 4),),
+    head=replace(UNTIED, rows=4),
+)
+
+
+@pytest.mark.slow
+def test_few_tokens_leave_more_redundant_than_the_gauge_group():
+    """An untied model whose tokens do not fill the stream: its first maps are not all seen."""
+    assert unmet(FEW) == ()
+    assert _excess(FEW, 60) == 4
+
+
+PARALLEL = replace(
+    GPT2,
+    width=4,
+    layers=1,
+    placement="parallel",
+    attention=TURNED,
+    mlp=replace(GELU, size=2),
+    norm=replace(LAYER, eps=0.01),
+    tables=(("tokens", 8),),
+    head=replace(UNTIED, rows=8),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tokens", "excess"), [(7, 8), (8, 5), (10, 0)])
+def test_a_first_mlp_that_reads_tokens_is_determined_by_enough_of_them(tokens, excess):
+    """Of m (2n + 1) numbers of the neurons the tokens show n (V − d − 1), n = d − 1."""
+    block = replace(PARALLEL, tables=(("tokens", tokens),), head=replace(UNTIED, rows=tokens))
+    assert bool(unseen(block)) == bool(excess)
+    assert _excess(block, 60) == excess
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("layers", "excess"), [(1, 4), (2, 0)])
+def test_output_norms_of_an_untied_stream_need_writers_of_larger_rank(layers, excess):
+    """10 rotations and 10 L gains for 16 L equations at width 5."""
+    block = _block(
+        width=5,
+        layers=layers,
+        placement="sandwich",
+        attention=TURNED,
+        mlp=replace(GATED, size=3),
+        norm=replace(RMS, eps=0.01),
+        final_norm=True,
+        tables=(("tokens", 9),),
+        head=UNTIED,
+    )
+    assert bool(unmet(block)) == bool(excess)
+    assert _excess(block, 80) == excess
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("readout", "claimed"), [("logits", 16), ("probabilities", 18)])
+def test_the_bias_of_a_tied_head_takes_up_the_last_shift(readout, claimed):
+    """A head that is the token table, and no table beside it: d shifts, and E + c 11ᵀ."""
+    block = _block(
+        width=4,
+        attention=Attention(heads=1, groups=1, key_size=1, value_size=1),
+        norm=replace(LAYER, eps=0.01),
+        final_norm=True,
+        tables=(("tokens", 8),),
+        head=Head(kind="tied", rows=8, bias=True),
+    )
+    assert sum(redundancy(block, readout).values()) == claimed
+    assert kernel(block, readout, inputs=30)["kernel"] == claimed
+
+
+def test_inputs_and_outputs_that_show_too_little_are_named():
+    assert unseen(FEW) == ("tables of 4 rows in all for a stream of width 4",)
+    assert unseen(replace(FEW, tables=(("tokens", 6),), head=replace(UNTIED, rows=6))) == ()
+    real = block_of(REAL["gpt2"][0])
+    assert unseen(real) == ()
+    short = replace(real, tables=(("tokens", 50257), ("positions", 2)))
+    assert unseen(short) == ("inputs of fewer than 3 tokens",)
+    alone = replace(LLAMA, attention=replace(ROTARY, windows=(1, None)))
+    assert unseen(alone) == ("a layer in which a token sees only itself",)
+    one = replace(GPT2, tables=TABLES, head=Head(kind="untied", rows=1))
+    assert unseen(one) == ()
+    assert unseen(one, "probabilities") == ("the probability of a single output",)

@@ -101,7 +101,7 @@ def unseen(block, name):
     if last == "key_bias" and a.constants_die:
         hidden[..., a.rotated :] = True
     if last == "positions":
-        hidden[: block.unread_positions] = True
+        hidden[block.unused("positions")] = True
     if last == "score_table":
         hidden[len(hidden) // 2] = True
     return hidden

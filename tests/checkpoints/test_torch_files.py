@@ -124,6 +124,8 @@ def test_damaged_containers_are_refused(tmp_path):
     for length in (5, 20, 100, len(old) // 2, len(old) - 1):
         refusal(tmp_path, old[:length])
     assert "no tensor uses" in refusal(tmp_path, legacy(b"}", [b""], [0]))
+    nested = legacy(b"}", [], []).removesuffix(b"(e.") + b"(]e."  # a list among the keys
+    assert "no tensor uses" in refusal(tmp_path, nested)
     huge = legacy(state_dict(programs(ARRAYS, legacy=True)), STORAGES, [1 << 62, *COUNTS[1:]])
     assert "cut short" in refusal(tmp_path, huge)
 

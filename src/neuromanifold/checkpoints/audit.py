@@ -10,9 +10,7 @@ import numpy as np
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.forms import Heads, folded, head_forms
-from neuromanifold.checkpoints.frame import with_bias
-from neuromanifold.checkpoints.gauge.attention import unused_bucket
-from neuromanifold.checkpoints.gauge.group import PARTS, has_eps, unmet
+from neuromanifold.checkpoints.gauge.group import PARTS, has_eps, unmet, unseen
 from neuromanifold.checkpoints.gauge.part import Readout
 from neuromanifold.checkpoints.proof import SmallProof, certify_block
 from neuromanifold.checkpoints.spectra import (
@@ -20,8 +18,8 @@ from neuromanifold.checkpoints.spectra import (
     product_distance,
     product_spectrum,
     product_values,
-    spectrum,
 )
+from neuromanifold.checkpoints.stabiliser import stabiliser_of
 
 PROBES = 8
 """Random vectors that tell heads apart."""
@@ -171,8 +169,7 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool 
     form = folded(checkpoint)
     table = np.zeros((0, block.attention.heads))
     if "score_table" in block.shapes:
-        # all rows but one that is never used
-        table = np.delete(checkpoint.tensor("score_table"), unused_bucket(block) or [], axis=0)
+        table = block.used("score_table", checkpoint.tensor("score_table"))
     for layer in range(block.stored_layers):
         for name in {"up", "gate", "down"} & block.layer_shapes.keys():
             checkpoint.stored(f"layers.{layer}.{name}")  # no head's, but refused unless finite
@@ -180,7 +177,7 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool 
         found = [_head(block, tensors, layer, head, eps) for head in range(block.attention.heads)]
         heads += found
         equal += _equal_heads(head_forms(block, tensors), layer, found, eps, table)
-        stabiliser += _stabiliser(checkpoint, layer, found, eps)
+        stabiliser += stabiliser_of(checkpoint, layer, found, eps)
         if "key_bias" in block.layer_shapes:
             bias = checkpoint.tensor(f"layers.{layer}.key_bias")
             dead_keys = max(dead_keys, float(np.abs(bias).max()))
@@ -191,7 +188,7 @@ def audit(checkpoint: Checkpoint, readout: Readout = "logits", *, certify: bool 
         parameters=block.parameters,
         parts=_counts(block, readout, eps=False),
         eps_parts=_counts(block, readout, eps=True),
-        unmet=unmet(block),
+        unmet=(*unmet(block), *unseen(block, readout)),
         stabiliser=stabiliser,
         heads=tuple(heads),
         equal_heads=tuple(equal),
@@ -332,32 +329,6 @@ def _distance(first: Form, second: Form, eps: float) -> tuple[float, bool]:
     return apart / size if size else 0.0, apart <= allowed
 
 
-def _stabiliser(checkpoint: Checkpoint, layer: int, heads: list[HeadRecord], eps: float) -> int:
-    """The dimension of what moves nothing, (n − rank R)(n − rank L) for a group's pair of factors.
-
-    The tangent X of GL_n fixes R = [K b_K] (or [V b_V]) and L, the queries (outputs) of all heads
-    of the group side by side, when X R = 0 and Xᵀ L = 0. A product of full rank leaves nothing.
-    """
-    block, a, total = checkpoint.block, checkpoint.block.attention, 0
-    free = a.rotary is None and a.qk_norm is None
-    kinds = [("value", "output", "value_output")] + [("key", "query", "query_key")] * free
-    for right, left, kind in kinds:
-        for g in range(a.groups):
-            group = [getattr(head, kind) for head in heads if head.group == g]
-            if not all(one.deficient for one in group):
-                continue
-            names = {right, left, f"{right}_bias", f"{left}_bias"} - {"output_bias"}
-            tensors = checkpoint.layer(layer, names & block.layer_shapes.keys())
-            R, L = (with_bias(tensors, name)[g] for name in (right, left))
-            L = np.moveaxis(L[..., :-1], -2, -1) if left == "output" else L
-            missing = 1
-            for F in (R, np.concatenate(list(L), axis=1)):
-                rank = spectrum(np.linalg.svd(F, compute_uv=False), F.shape[1], eps).rank
-                missing *= 0 if rank is None else len(F) - rank
-            total += missing
-    return total
-
-
 def _dead(checkpoint: Checkpoint, largest_key_bias: float) -> Iterator[Dead]:
     block, a = checkpoint.block, checkpoint.block.attention
     if a.key_bias and a.constants_die and a.key_size > a.rotated:
@@ -368,12 +339,12 @@ def _dead(checkpoint: Checkpoint, largest_key_bias: float) -> Iterator[Dead]:
             "dead-key-bias",
             f"they add a constant to all scores of a query; the largest is {largest_key_bias:.3g}",
         )
-    if block.unread_positions:
+    if unused := len(block.unused("positions")):
         yield Dead(
             "position rows",
-            block.unread_positions * block.width,
+            unused * block.width,
             "tables",
-            f"padding has row {block.unread_positions}, and positions start after it",
+            f"padding has row {unused}, and positions start after it",
         )
     for name, _ in block.tables:
         table = checkpoint.stored(name)

@@ -16,6 +16,8 @@ from reprlib import repr as shortened
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from neuromanifold.checkpoints.block_parts import (
     Attention,
     Head,
@@ -115,10 +117,21 @@ class Block:
         """The rows of a table, 0 when there is none."""
         return dict(self.tables).get(table, 0)
 
-    @property
-    def unread_positions(self) -> int:
-        """The first rows of positions, which nothing reads; padding has the row before a text's."""
-        return max(self.position_offset - 1, 0)
+    def unused(self, table: str) -> list[int]:
+        """The rows of a table that nothing reads: before the first position, a distance of none.
+
+        Padding has the row before the first position of a text.
+        Keys after the query have buckets of their own where `both` is set: none is at distance 0.
+        """
+        relative = self.attention.relative
+        if table == "score_table" and relative is not None and relative.both:
+            return [relative.buckets // 2]
+        return list(range(self.position_offset - 1)) if table == "positions" else []
+
+    def used(self, table: str, rows: np.ndarray) -> np.ndarray:
+        """The rows of a table that something reads."""
+        unused = self.unused(table)
+        return np.delete(rows, unused, axis=0) if unused else rows
 
     @property
     def stored_layers(self) -> int:

@@ -276,3 +276,7 @@ class Head:
         above_zero("head", scale=self.scale, softcap=self.softcap)
         if (self.kind == "none") != (self.rows == 0):
             raise ArchitectureError(f"a head of kind {self.kind} with {self.rows} outputs")
+        if self.bias and self.scale != 1:
+            raise ArchitectureError(
+                f"a head with a bias has no factor before it; got {self.scale!r}: multiply it in"
+            )

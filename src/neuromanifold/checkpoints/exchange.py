@@ -23,7 +23,6 @@ from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.checkpoint import Checkpoint, Float64Tensors
 from neuromanifold.checkpoints.element import Ordered
 from neuromanifold.checkpoints.fold import gains, norm_of
-from neuromanifold.checkpoints.gauge.attention import unused_bucket
 from neuromanifold.checkpoints.running import TOKENS, Layered, inputs_reaching, noise_of, run
 
 FEW = 4
@@ -259,16 +258,8 @@ def _pairs(
                 if norm is not None and not np.array_equal(mine[norm], theirs[norm]):
                     factor = 2.0  # the gain is rounded too
                     x, y = (v * gains(block, t, norm) for v, t in ((x, mine), (y, theirs)))
-                x, y = (_used(block, name, value) for value in (x, y))
+                x, y = (block.used(name, value) for value in (x, y))
             least = max(float(ml_dtypes.finfo(dtype).smallest_subnormal) for dtype in dtypes)
             gain = offset if name.endswith("norm") else 0.0
             roundings = rounding.first * np.abs(x + gain) + rounding.second * np.abs(y + gain)
             yield Pair(at + name, x, y, TWICE * factor * roundings + least, dtypes)
-
-
-def _used(block: Block, name: str, value: np.ndarray) -> np.ndarray:
-    """A tensor without the rows that nothing reads."""
-    if name == "positions":
-        return value[block.unread_positions :]
-    bucket = unused_bucket(block)
-    return np.delete(value, bucket, 0) if name == "score_table" and bucket is not None else value

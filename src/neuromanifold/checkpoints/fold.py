@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.gauge.attention import absorbing_bias, unused_bucket
+from neuromanifold.checkpoints.gauge.attention import absorbing_bias
 
 Tensors = dict[str, Any]
 _READERS = {"attention_norm": ("query", "key", "value"), "mlp_norm": ("up", "gate")}
@@ -215,6 +215,10 @@ def fold_outer(block: Block, outer: Tensors, *, norms: bool = True, dead: bool =
         _centre_scores(block, folded)
     if norms and block.head.kind == "untied" and block.final_norm:
         _fold_norm(block, folded, "final_norm", ["unembedding"])
+    elif norms and "unembedding_bias" in folded and "final_norm_shift" in folded:
+        shift = folded["final_norm_shift"]  # of a head that is the token table
+        folded["unembedding_bias"] = folded["unembedding_bias"] + folded["tokens"] @ shift
+        folded["final_norm_shift"] = jnp.zeros_like(shift)
     if norms and block.embed_norm and block.embed_width is not None:
         _fold_norm(block, folded, "embed_norm", ["embed_map"])
     elif norms and "embed_norm_shift" in folded and block.placement == "post":
@@ -226,11 +230,21 @@ def _centre_scores(block: Block, folded: Tensors) -> None:
     """The table of score biases with mean zero over its used rows, and its unused row zero."""
     if "score_table" not in folded:
         return
-    used = np.ones((folded["score_table"].shape[0], 1))
-    if unused_bucket(block) is not None:
-        used[unused_bucket(block)] = 0.0
-    table = folded["score_table"] * used
-    folded["score_table"] = used * (table - table.sum(axis=0) / used.sum())
+    used = used_rows(block, "score_table")
+    folded["score_table"] = used * (folded["score_table"] - mean_row(block, folded, "score_table"))
+
+
+def used_rows(block: Block, table: str) -> np.ndarray:
+    """One for each row of a table that something reads, and zero for the others, as a column."""
+    used = np.ones((block.global_shapes[table][0], 1))
+    used[block.unused(table)] = 0.0
+    return used
+
+
+def mean_row(block: Block, tensors: Mapping[str, Any], table: str) -> Any:
+    """The mean of the rows of a table that something reads."""
+    used = used_rows(block, table)
+    return (tensors[table] * used).sum(axis=0) / used.sum()
 
 
 def _centre_tables(block: Block, folded: Tensors) -> None:
@@ -242,7 +256,7 @@ def _centre_tables(block: Block, folded: Tensors) -> None:
 
 
 def _exchange_tables(block: Block, folded: Tensors) -> None:
-    """Means of the tables beyond the first into the first (tables)."""
+    """Means of the tables beyond the first into the first, and unused rows zero (tables)."""
     if block.patch is not None:
         positions = jnp.asarray(folded["positions"])
         mean, first = positions[1:].mean(axis=0), positions[0]
@@ -254,10 +268,12 @@ def _exchange_tables(block: Block, folded: Tensors) -> None:
     if block.keeps_tokens:
         names.remove("tokens")
     for name in names[1:]:
-        mean = folded[name].mean(axis=0)
+        mean = mean_row(block, folded, name)
         folded[name] = folded[name] - mean
         scale = block.embed_scale if names[0] == "tokens" else 1.0
         folded[names[0]] = folded[names[0]] + mean / scale
+    if "positions" in names:
+        folded["positions"] = folded["positions"] * used_rows(block, "positions")
 
 
 def untied(block: Block) -> Block:

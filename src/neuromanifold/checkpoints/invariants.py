@@ -27,7 +27,6 @@ import numpy as np
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.forms import planes
-from neuromanifold.checkpoints.gauge.attention import unused_bucket
 
 Numbers = dict[str, np.ndarray]
 INCOMING = "incoming"
@@ -132,8 +131,7 @@ def _starts(s: Side) -> list[np.ndarray]:
         places = t["positions"][1:] + t["patch_bias"], t["positions"][:1] + t["class_token"]
         rows = [t["patch"].T, *places]
     else:
-        used = [t[n][block.unread_positions if n == "positions" else 0 :] for n, _ in block.tables]
-        rows = used
+        rows = used = [block.used(n, t[n]) for n, _ in block.tables]
         if len(used) > 1 and block.embed_scale == 1.0:
             base = np.sum([table[:1] for table in used], axis=0)
             rows = [base, *(table[1:] - table[:1] for table in used)]
@@ -148,9 +146,7 @@ def _head(s: Side) -> np.ndarray:
 
 def _score_table(s: Side) -> np.ndarray:
     """Score biases up to a constant for each head; the row of a bucket without keys is not seen."""
-    unused = unused_bucket(s.block)
-    table = s.numbers["score_table"]
-    table = table if unused is None else np.delete(table, unused, axis=0)
+    table = s.block.used("score_table", s.numbers["score_table"])
     return s.field.reduce(table[1:] - table[:1])
 
 

@@ -13,7 +13,7 @@ from neuromanifold.certificates.exact import certify
 from neuromanifold.checkpoints.block import Block
 from neuromanifold.checkpoints.block_parts import Attention, Head, Patch, Relative, Rotary
 from neuromanifold.checkpoints.diagram import block_network
-from neuromanifold.checkpoints.gauge.group import redundancy, unmet
+from neuromanifold.checkpoints.gauge.group import redundancy, unmet, unseen
 from neuromanifold.checkpoints.gauge.part import Readout
 from neuromanifold.errors import NotCoveredError
 
@@ -79,7 +79,7 @@ def certify_block(block: Block, readout: Readout = "logits", seed: int = 0) -> S
     """Certify the gauge group of a block in a small configuration of its kind."""
     small = small_block(block)
     redundant = sum(redundancy(small, readout).values())
-    for reasons in (unmet(block), unmet(small)):
+    for reasons in (unmet(block), unseen(block, readout), unmet(small)):
         if reasons:
             return SmallProof(small, redundant, None, f"the count is not covered: {reasons[0]}")
     try:

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 
 from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.fold import Incoming, gains, normal
+from neuromanifold.checkpoints.fold import Incoming, gains, mean_row, normal, used_rows
 from neuromanifold.checkpoints.forms import Tensors
-from neuromanifold.checkpoints.gauge.attention import absorbing_bias, unused_bucket
+from neuromanifold.checkpoints.gauge.attention import absorbing_bias
 from neuromanifold.checkpoints.nearest import nearest_scale
 
 FAINT = 1e-6
@@ -170,18 +170,20 @@ def unfolded_outer(block: Block, folded: Mapping[str, np.ndarray], raw: Tensors)
     moved = dict(folded)
     if block.head.kind == "untied" and block.final_norm:
         _unfold_norm(block, moved, raw, "final_norm", ["unembedding"])
+    elif "unembedding_bias" in moved and "final_norm_shift" in moved:
+        moved["final_norm_shift"] = raw["final_norm_shift"]
+        moved["unembedding_bias"] = (
+            moved["unembedding_bias"] - moved["tokens"] @ raw["final_norm_shift"]
+        )
     if block.embed_norm and block.embed_width is not None:
         _unfold_norm(block, moved, raw, "embed_norm", ["embed_map"])
     elif block.placement == "post" and "embed_norm_shift" in moved:
         moved["embed_norm_shift"] = raw["embed_norm_shift"]
     _unfold_tables(block, moved, raw)
     if "score_table" in moved:
-        used = np.ones((len(raw["score_table"]), 1))
-        unused = unused_bucket(block)
-        if unused is not None:
-            used[unused] = 0.0
-        mean = (raw["score_table"] * used).sum(axis=0) / used.sum()
-        moved["score_table"] = np.where(used > 0, moved["score_table"] + mean, raw["score_table"])
+        moved["score_table"] = moved["score_table"] + mean_row(block, raw, "score_table")
+    for name in {"positions", "score_table"} & moved.keys():
+        moved[name] = np.where(used_rows(block, name) > 0, moved[name], raw[name])
     return moved
 
 
@@ -197,7 +199,7 @@ def _unfold_tables(block: Block, moved: Tensors, raw: Tensors) -> None:
         takes, *others = [n for n in names if not (n == "tokens" and block.keeps_tokens)] or [""]
         scale = block.embed_scale if takes == "tokens" else 1.0
         for name in others:
-            mean = raw[name].mean(axis=0)
+            mean = mean_row(block, raw, name)
             moved[name] = moved[name] + mean
             moved[takes] = moved[takes] - mean / scale
     if block.centred and (block.final_norm or block.placement == "post"):

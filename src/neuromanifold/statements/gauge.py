@@ -99,7 +99,7 @@ STATEMENTS = (
         "tables that are added",
         "A vector may move from one table to another that is always added to it; with a tied head "
         "from the token table only when all logits may change alike, or along 1/γ of the final "
-        "norm with a bias in the head.",
+        "norm with a bias in the head. Rows before the first position are read by nothing.",
     ),
     ours(
         "parallel-biases",

@@ -174,7 +174,8 @@ def activation(settings: Settings, *keys: str, default: str | None = None) -> Ac
     word = settings.word(*keys, default=default)
     if word not in _ACTIVATIONS:
         raise NotCoveredError(
-            f"the activation {word!r} is not covered; those that are: {', '.join(_ACTIVATIONS)}"
+            f"the activation {shortened(word)} is not covered; those that are: "
+            f"{', '.join(_ACTIVATIONS)}"
         )
     return _ACTIVATIONS[word]
 

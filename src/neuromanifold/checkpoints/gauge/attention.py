@@ -148,25 +148,19 @@ def _value_bias(block: Block, parameters: Parameters, weights: Tensors) -> Tenso
     return moved
 
 
-def unused_bucket(block: Block) -> int | None:
-    """The bucket of keys after the query at distance zero, of which there are none."""
-    relative = block.attention.relative
-    return relative.buckets // 2 if relative is not None and relative.both else None
-
-
 def _score_table_shapes(block: Block, readout: Readout) -> Shapes:
     a = block.attention
     if a.relative is None:
         return {}
     shapes: Shapes = {"constant": (a.heads,)}
-    return shapes if unused_bucket(block) is None else shapes | {"unused": (a.heads,)}
+    return shapes | {"unused": (a.heads,)} if block.unused("score_table") else shapes
 
 
 def _score_table(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
     """The whole column of a head in the table of score biases + c; an unused row (score-table)."""
     table = weights["score_table"] + parameters["constant"]
     if "unused" in parameters:
-        table = table.at[unused_bucket(block)].add(parameters["unused"])
+        table = table.at[np.array(block.unused("score_table"))].add(parameters["unused"])
     return {"score_table": table}
 
 

@@ -1,5 +1,6 @@
 """The whole gauge group: its parts, its dimension, and where the count is not covered."""
 
+from math import prod
 from typing import Any
 
 import jax
@@ -37,8 +38,10 @@ def redundancy(block: Block, readout: Readout = "logits") -> dict[str, int]:
 def unmet(block: Block) -> tuple[str, ...]:
     """Why the count is not claimed for this block; empty when it is."""
     a, d = block.attention, block.width
-    room = d - (1 if block.centred else 0)
+    room = min(d, block.embed_width or d) - (1 if block.centred else 0)
     found = []
+    if room < (3 if block.centred and block.head.kind == "tied" else 2):
+        found.append(f"a stream of width {d}, of which norms leave a space of dimension {room}")
     if a.key_size > room or a.value_size > room:
         found.append(f"heads of size {max(a.key_size, a.value_size)} > {room}")
     constants = a.value_bias or (block.norm is not None and block.norm.shift)
@@ -59,11 +62,8 @@ def _unmet_norms(block: Block) -> list[str]:
         return ["an MLP without norms"] if block.mlp and block.mlp.output_bias else []
     if norm.shift and norm.kind == "rms":
         found.append("RMS norms with a shift")
-    if block.placement == "sandwich":
-        rank = min(block.attention.heads * block.attention.value_size, block.width)
-        rank = min(rank, block.mlp.size) if block.mlp else rank
-        if norm.kind == "layer" or rank * (rank + 1) // 2 < block.width:
-            found.append("output norms behind a writer of low rank, or layer norms there")
+    if block.placement == "sandwich" and (norm.kind == "layer" or _low_rank(block)):
+        found.append("output norms behind a writer of low rank, or layer norms there")
     if block.embed_norm and not post:
         found.append("a norm after the tables and norms before the layers")
     if post and (block.head.kind == "tied" or not block.embed_norm or block.mlp is None):
@@ -77,6 +77,47 @@ def _unmet_norms(block: Block) -> list[str]:
     if not post and not block.final_norm and block.mlp is not None and not block.is_parallel:
         found.append("no final norm")
     return found
+
+
+def _low_rank(block: Block) -> bool:
+    """Whether what output norms read has so low a rank ρ that more than their gains is free.
+
+    A gain gives d unknowns, the rotations of an untied stream d(d − 1)/2 for all norms together,
+    and a quadratic form that vanishes on what is written ρ(ρ + 1)/2 equations.
+    """
+    d, a = block.width, block.attention
+    sizes = [a.heads * a.value_size] + ([block.mlp.size] if block.mlp else [])
+    spare = [min(n, d) * (min(n, d) + 1) // 2 - d for n in sizes]
+    rotations = 0 if block.head.kind == "tied" else d * (d - 1) // 2
+    return min(spare) < 0 or block.stored_layers * sum(spare) < rotations
+
+
+def unseen(block: Block, readout: Readout = "logits") -> tuple[str, ...]:
+    """Why a model's own inputs and outputs show too little of it; empty when they show enough.
+
+    The count is for streams that fill the space. Tables with few rows start only that many (and a
+    patch of p numbers p + 1); in parallel blocks the first MLP reads nothing else: with n = d − ρ
+    and m neurons of s parameters up to scale, s m ≤ n (points − d − 1) was measured to be enough.
+    """
+    found: list[str] = []
+    d, mlp = block.embed_width or block.width, block.mlp
+    rows = [n - len(block.unused(name)) for name, n in block.tables]
+    rows += [block.patch.size + 1] if block.patch is not None else []
+    if block.rows("positions") and block.rows("positions") - block.position_offset < 3:
+        found.append("inputs of fewer than 3 tokens")
+    if 1 in block.attention.windows:
+        found.append("a layer in which a token sees only itself")
+    if rows and sum(rows) - len(rows) <= d:
+        found.append(f"tables of {sum(rows)} rows in all for a stream of width {d}")
+    elif rows and block.patch is None and block.is_parallel and mlp is not None:
+        n = d - (1 if block.centred else 0)
+        maps = 2 if mlp.gated else 1
+        neuron = maps * (n + mlp.bias) + n - len(mlp.scalings)
+        if neuron * mlp.size > n * (prod(rows) - d - 1):
+            found.append(f"{prod(rows)} tokens for a first MLP of {mlp.size} neurons")
+    if readout == "probabilities" and block.head.rows == 1:
+        found.append("the probability of a single output")
+    return tuple(found)
 
 
 def _all_biases(block: Block) -> bool:

@@ -50,6 +50,12 @@ def readings(block: Block) -> list[Reading]:
     return found
 
 
+def _tied_shift(block: Block) -> bool:
+    """Whether the bias of a head that is the token table takes up the shift of the final norm."""
+    shifts = block.final_norm and block.norm is not None and block.norm.shift
+    return shifts and block.head.kind == "tied" and block.head.bias
+
+
 def _mlp_readers(block: Block) -> tuple[str, ...]:
     return ("up", "gate") if block.mlp is not None and block.mlp.gated else ("up",)
 
@@ -133,7 +139,8 @@ def _scale_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) ->
 def _shift_shapes(block: Block, readout: Readout) -> Shapes:
     if block.norm is None or not block.norm.shift:
         return {}
-    return {r.norm: block.shapes[r.norm] for r in readings(block)}
+    tied = {"final_norm": (block.width,)} if _tied_shift(block) else {}
+    return {r.norm: block.shapes[r.norm] for r in readings(block)} | tied
 
 
 def _shift_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) -> Tensors:
@@ -157,6 +164,10 @@ def _shift_act(block: Block, parameters: Mapping[str, Any], weights: Tensors) ->
                 moved[r.at + reader] = moved[r.at + reader] + u[..., None] * g
         if r.carried is not None:
             moved[r.carried] = moved[r.carried] - delta
+    if _tied_shift(block):
+        delta, bias = parameters["final_norm"], "unembedding_bias"
+        moved["final_norm_shift"] = weights["final_norm_shift"] + delta
+        moved[bias] = moved[bias] - jnp.asarray(weights["tokens"]) @ delta
     return moved
 
 

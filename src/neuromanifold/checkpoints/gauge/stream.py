@@ -275,17 +275,39 @@ def _exchange(block: Block, parameters: Parameters, weights: Tensors) -> Tensors
     return moved
 
 
+def _unused_shapes(block: Block, readout: Readout) -> Shapes:
+    """Rows of positions that nothing reads, less the direction 1 where that is counted already."""
+    width = (block.embed_width or block.width) - (1 if "positions" in _one_axes(block) else 0)
+    unused = len(block.unused("positions"))
+    return {"rows": (unused, width)} if unused else {}
+
+
+def _unused(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
+    """A row that nothing reads is anything (tables)."""
+    rows, width = parameters["rows"].shape
+    return {
+        "positions": jnp.asarray(weights["positions"]).at[:rows, :width].add(parameters["rows"])
+    }
+
+
 def _tied_shapes(block: Block, readout: Readout) -> Shapes:
     others = [name for name, _ in block.tables if name != "tokens"]
-    if block.head.kind != "tied" or not others or block.head.softcap is not None:
+    if block.head.kind != "tied" or block.head.softcap is not None:
         return {}
-    if readout == "probabilities":
+    if readout == "probabilities" and others:
         return {"shift": (block.width,)}
-    return {"along": ()} if block.head.bias and block.centred else {}
+    if readout == "probabilities":
+        return {"one": ()} if _one_axes(block) else {}
+    return {"along": ()} if others and block.head.bias and block.centred else {}
 
 
 def _tied(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
-    """E → E + 1wᵀ, P → P − 1wᵀ: all logits get the same; for w = 1/γ a constant (tables)."""
+    """E → E + 1wᵀ, P → P − 1wᵀ: all logits get the same; for w = 1/γ a constant (tables).
+
+    Without other tables w is along 1, which the stream does not show (stream-one).
+    """
+    if "one" in parameters:
+        return {"tokens": weights["tokens"] + parameters["one"]}
     other = next(name for name, _ in block.tables if name != "tokens")
     moved: Tensors = {}
     if "shift" in parameters:
@@ -343,6 +365,7 @@ PARTS = (
     ),
     GaugePart("shear", "stream-one", "1", _shear_shapes, shear),
     GaugePart("tables", "tables", "(k − 1)(d − ρ)", _exchange_shapes, _exchange),
+    GaugePart("unused positions", "tables", "rows (d − ρ)", _unused_shapes, _unused),
     GaugePart("tied tables", "tables", "d, or 1", _tied_shapes, _tied),
     in_layers("parallel biases", "parallel-biases", "d − ρ", _parallel_shapes, _parallel),
     GaugePart("unembedding", "unembedding-shift", "d", _unembedding_shapes, _unembedding),

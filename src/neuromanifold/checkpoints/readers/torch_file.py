@@ -106,7 +106,7 @@ def _read_legacy(path: Path, data: np.ndarray) -> tuple[object, dict[str, Span]]
     }
     spans: dict[str, Span] = {}
     for key in keys:
-        if key not in item_sizes:
+        if not isinstance(key, str) or key not in item_sizes:
             raise FileFormatError(f"{path} has a storage that no tensor uses; save it again")
         count = int.from_bytes(data[position : position + 8].tobytes(), "little")
         begin, end = position + 8, position + 8 + count * item_sizes[key]

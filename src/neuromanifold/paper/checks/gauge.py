@@ -89,7 +89,8 @@ def blocks() -> dict[str, Block]:
             placement="post",
             final_norm=False,
             embed_norm=True,
-            tables=(*tables, ("types", 2)),
+            tables=(tables[0], ("positions", 5), ("types", 2)),
+            position_offset=2,
         ),
         "table of score biases": block(
             attention=table, mlp=Mlp(size=4, activation="relu2"), norm=rms, tables=tables[:1]
