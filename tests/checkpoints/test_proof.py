@@ -79,7 +79,8 @@ def test_a_small_block_has_the_parts_of_the_large_one(name):
     small = small_block(block)
     assert unmet(small) == ()
     assert small.parameters < 200
-    assert set(redundancy(small)) == set(redundancy(block))
+    # Rows of a table that nothing reads are redundant without a proof, and are left out.
+    assert set(redundancy(small)) == set(redundancy(block)) - {"unused positions"}
 
 
 @pytest.mark.slow
