@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from neuromanifold.checkpoints.audit import audit
+from neuromanifold.checkpoints.audits.audit import audit
 from neuromanifold.checkpoints.checkpoint import Checkpoint, open_checkpoint
+from neuromanifold.checkpoints.equality.same import same
 from neuromanifold.checkpoints.families.layout import Family, Settings
 from neuromanifold.checkpoints.families.registry import FAMILIES
-from neuromanifold.checkpoints.same import same
 from neuromanifold.checkpoints.writing import write_safetensors
 
 GPT2 = {

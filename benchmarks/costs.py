@@ -78,7 +78,7 @@ def sensing(architecture: Architecture) -> Case:
 def looking() -> Case:
     """The audit of a random model."""
     from checkpoints import make
-    from neuromanifold.checkpoints.audit import audit
+    from neuromanifold.checkpoints.audits.audit import audit
     from neuromanifold.checkpoints.checkpoint import open_checkpoint
     from neuromanifold.cli.checkpoint import cost_of
 

@@ -13,8 +13,8 @@ from neuromanifold.algebra.modular import (
     relations_of,
     rows_over_prime_field,
 )
-from neuromanifold.algebra.modular.groups import character_rank
-from neuromanifold.algebra.modular.relations import HEIGHT, NO_RELATIONS, rational
+from neuromanifold.algebra.modular.formal.relations import HEIGHT, NO_RELATIONS, rational
+from neuromanifold.algebra.modular.square_roots.groups import character_rank
 from neuromanifold.algebra.modular.tangents import Setting
 from neuromanifold.errors import NotCoveredError
 

@@ -10,8 +10,8 @@ import pytest
 import neuromanifold as nm
 from formal_ranks import FIELD, exact_rank, float_rank
 from neuromanifold.algebra.modular import Source, relations_of, rows_over_prime_field
-from neuromanifold.algebra.modular.radicands import Free
-from neuromanifold.algebra.modular.roots import square_root
+from neuromanifold.algebra.modular.square_roots.radicands import Free
+from neuromanifold.algebra.modular.square_roots.roots import square_root
 from neuromanifold.errors import NotCoveredError
 
 

@@ -7,7 +7,7 @@ import pytest
 from sympy import Matrix, symbols
 
 from formal_ranks import float_rank
-from neuromanifold.algebra.modular.linear_systems import factors, factors_tangent
+from neuromanifold.algebra.modular.rules.linear_systems import factors, factors_tangent
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.exact import certify_function
 

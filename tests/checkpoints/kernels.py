@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.checkpoints.forward import apply
+from neuromanifold.checkpoints.block.forward import apply
 from neuromanifold.checkpoints.gauge.group import parts
 
 

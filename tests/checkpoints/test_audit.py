@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 from models import CONFIGS, make_model, save_model, tensors_of
 from test_same_models import moved
 
-from neuromanifold.checkpoints.audit import audit
+from neuromanifold.checkpoints.audits.audit import audit
+from neuromanifold.checkpoints.audits.picture import audit_figure, effective_rank
+from neuromanifold.checkpoints.audits.spectra import product_distance, product_spectrum
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.gauge.group import act, random_element
-from neuromanifold.checkpoints.picture import audit_figure, effective_rank
 from neuromanifold.checkpoints.readers.contents import BFLOAT16
-from neuromanifold.checkpoints.spectra import product_distance, product_spectrum
 from neuromanifold.cli import main
 
 

@@ -6,12 +6,12 @@ import pytest
 from models import CONFIGS, make_model, save_model, tensors_of
 from test_same_models import families, moved, permuted
 
-from neuromanifold.checkpoints.align import align
-from neuromanifold.checkpoints.canonical import Canonical, Steps, write_canonical
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.distance.align import align
+from neuromanifold.checkpoints.equality.same import same
 from neuromanifold.checkpoints.gauge.group import act, random_element
+from neuromanifold.checkpoints.normal_form.canonical import Canonical, Steps, write_canonical
 from neuromanifold.checkpoints.running import deviation, random_inputs, run
-from neuromanifold.checkpoints.same import same
 from neuromanifold.errors import NotCoveredError
 
 

@@ -8,17 +8,17 @@ from matplotlib.figure import Figure
 
 import neuromanifold as nm
 from checkpoints.models import CONFIGS, make_model
-from neuromanifold.checkpoints.align import Aligned, align, weight_distance
-from neuromanifold.checkpoints.canonical import Canonical
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
-from neuromanifold.checkpoints.compare import compare
-from neuromanifold.checkpoints.fingerprint import model_fingerprint
+from neuromanifold.checkpoints.distance.align import Aligned, align, weight_distance
+from neuromanifold.checkpoints.distance.compare import compare
+from neuromanifold.checkpoints.distance.fingerprint import model_fingerprint
+from neuromanifold.checkpoints.distance.heatmap import compare_figure
+from neuromanifold.checkpoints.distance.matching import head_products
+from neuromanifold.checkpoints.distance.nearest import nearest_basis, nearest_scale
 from neuromanifold.checkpoints.forms import Heads
-from neuromanifold.checkpoints.frame import permute_heads, permute_neurons
 from neuromanifold.checkpoints.gauge.group import act, random_element
-from neuromanifold.checkpoints.heatmap import compare_figure
-from neuromanifold.checkpoints.matching import head_products
-from neuromanifold.checkpoints.nearest import nearest_basis, nearest_scale
+from neuromanifold.checkpoints.normal_form.canonical import Canonical
+from neuromanifold.checkpoints.normal_form.frame import permute_heads, permute_neurons
 from neuromanifold.cli import main
 from neuromanifold.errors import ArgumentError
 from neuromanifold.style import figure_of

@@ -8,8 +8,8 @@ from models import CONFIGS, make_model, save_model, tensors_of
 
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.edit import fold_norms
+from neuromanifold.checkpoints.equality.same import same
 from neuromanifold.checkpoints.reading import open_model
-from neuromanifold.checkpoints.same import same
 from neuromanifold.cli import main
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from models import CONFIGS, make_model, save_model, tensors_of
 
-from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block.block import Block
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.reading import open_model
 from neuromanifold.cli import main

@@ -6,8 +6,8 @@ import pytest
 from kernels import kernel
 from models import CONFIGS, block_of
 
-from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.block_parts import Attention, Head, Mlp, Norm, Relative, Rotary
+from neuromanifold.checkpoints.block.block import Block
+from neuromanifold.checkpoints.block.parts import Attention, Head, Mlp, Norm, Relative, Rotary
 from neuromanifold.checkpoints.gauge.group import PARTS, redundancy, unmet, unseen
 from neuromanifold.paper.checks.gauge import blocks
 

@@ -13,8 +13,8 @@ from test_same_models import (
 )
 
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.equality.same import same
 from neuromanifold.checkpoints.gauge.group import act, random_element
-from neuromanifold.checkpoints.same import same
 
 FAMILIES = (
     *("gpt2", "bert", "roberta", "albert", "vit", "neox"),

@@ -8,15 +8,15 @@ from models import CONFIGS, save_model, tensors_of
 from test_proved_same import as_they_are, dyadic_model
 from test_same_models import moved
 
-from neuromanifold.checkpoints.align import align
-from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.canonical import Canonical
+from neuromanifold.checkpoints.block.block import Block
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
-from neuromanifold.checkpoints.compare import compare
+from neuromanifold.checkpoints.distance.align import align
+from neuromanifold.checkpoints.distance.compare import compare
+from neuromanifold.checkpoints.distance.fingerprint import model_fingerprint
 from neuromanifold.checkpoints.edit import convert_rope
-from neuromanifold.checkpoints.exact import proved_same
-from neuromanifold.checkpoints.fingerprint import model_fingerprint
-from neuromanifold.checkpoints.same import same
+from neuromanifold.checkpoints.equality.exact import proved_same
+from neuromanifold.checkpoints.equality.same import same
+from neuromanifold.checkpoints.normal_form.canonical import Canonical
 from neuromanifold.errors import (
     ArchitectureError,
     ArgumentError,

@@ -16,8 +16,8 @@ from test_same_models import (
 )
 
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.equality.same import same
 from neuromanifold.checkpoints.gauge.group import act, random_element
-from neuromanifold.checkpoints.same import same
 
 MAPS = ("query", "key", "value", "output", "up", "gate", "down")
 SIZES = {"largest": 1.0, "median": 0.5, "quarter": 0.25, "tenth": 0.1, "hundredth": 0.01}

@@ -11,11 +11,11 @@ from models import CONFIGS, block_of, make_model, save_model, tensors_of
 
 import neuromanifold as nm
 from neuromanifold.algebra.linear import FloatingPoint
-from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.block_parts import Attention, Rotary
-from neuromanifold.checkpoints.diagram import block_network
+from neuromanifold.checkpoints.audits.proof import certify_block, small_block
+from neuromanifold.checkpoints.block.block import Block
+from neuromanifold.checkpoints.block.diagram import block_network
+from neuromanifold.checkpoints.block.parts import Attention, Rotary
 from neuromanifold.checkpoints.gauge.group import redundancy, unmet
-from neuromanifold.checkpoints.proof import certify_block, small_block
 from neuromanifold.cli import main
 from neuromanifold.symmetry.families import families_of
 

@@ -6,11 +6,11 @@ from models import CONFIGS, block_of, family, save_model, tensors_of
 from test_same_models import families, moved, permuted
 
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME
-from neuromanifold.checkpoints.agreement import LayerAgreement
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
-from neuromanifold.checkpoints.exact import proved_same
+from neuromanifold.checkpoints.equality.agreement import LayerAgreement
+from neuromanifold.checkpoints.equality.exact import proved_same
+from neuromanifold.checkpoints.equality.same import same
 from neuromanifold.checkpoints.gauge.group import act, random_element
-from neuromanifold.checkpoints.same import same
 from neuromanifold.errors import ArgumentError
 
 INEXACT = ("rotation", "table rotation", "shear", "MLP scale")

@@ -12,8 +12,8 @@ import safetensors.numpy
 from gguf.quants import dequantize
 
 import neuromanifold as nm
-from neuromanifold.checkpoints.align import weight_distance
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.distance.align import weight_distance
 from neuromanifold.checkpoints.gauge.group import act, random_element
 from neuromanifold.errors import FileFormatError
 

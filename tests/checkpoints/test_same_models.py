@@ -6,9 +6,9 @@ import pytest
 from models import CONFIGS, block_of, make_model, save_model, tensors_of
 
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
+from neuromanifold.checkpoints.equality.same import same
 from neuromanifold.checkpoints.forms import folded
 from neuromanifold.checkpoints.gauge.group import act, random_element
-from neuromanifold.checkpoints.same import same
 from neuromanifold.errors import ArgumentError
 
 QUICK = ("gpt2", "bert", "llama", "gemma2", "t5")

@@ -17,7 +17,7 @@ from neuromanifold.atlas.record import Record
 from neuromanifold.atlas.shipped import shipped
 from neuromanifold.atlas.store import open_for_writing
 from neuromanifold.atlas.tasks import Task
-from neuromanifold.checkpoints.audit import audit
+from neuromanifold.checkpoints.audits.audit import audit
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.cli import main
 from neuromanifold.explorer.code import architecture_options, architecture_python

@@ -17,7 +17,7 @@ import numpy as np
 from neuromanifold.algebra.cells.piecewise import Piecewise, piecewise
 from neuromanifold.algebra.cells.points import Branches, BranchReader
 from neuromanifold.algebra.cells.whole import range_of
-from neuromanifold.algebra.modular.elementary import OPENINGS
+from neuromanifold.algebra.modular.rules.elementary import OPENINGS
 from neuromanifold.certificates.features import freed
 from neuromanifold.networks.network import Network
 

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.elimination import Indices
 from neuromanifold.algebra.modular import settled
-from neuromanifold.algebra.modular.radicands import Redraw
+from neuromanifold.algebra.modular.square_roots.radicands import Redraw
 from neuromanifold.algebra.prime_field import Residues
 from neuromanifold.certificates.cells import pieces, possible_inputs, real_inputs
 from neuromanifold.certificates.features import freed

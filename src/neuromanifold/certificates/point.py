@@ -17,8 +17,8 @@ from neuromanifold.algebra.modular import (
     relations_of,
     square_roots,
 )
-from neuromanifold.algebra.modular.formal_rules import NonSquareError
-from neuromanifold.algebra.modular.relations import NO_RELATIONS, Relations
+from neuromanifold.algebra.modular.formal.relations import NO_RELATIONS, Relations
+from neuromanifold.algebra.modular.rules.formal import NonSquareError
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.certificates.cells import MOST_PATTERNS, branches, cells_for, pieces, real_inputs
 from neuromanifold.certificates.features import feature_obligations

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuromanifold.algebra.echelon import EchelonForm
-from neuromanifold.algebra.modular.basis import SECOND_PRIMES
 from neuromanifold.algebra.modular.degrees import Degrees
-from neuromanifold.algebra.modular.groups import most_draws
+from neuromanifold.algebra.modular.formal.basis import SECOND_PRIMES
+from neuromanifold.algebra.modular.square_roots.groups import most_draws
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import cells_for, pieces, real_inputs
 from neuromanifold.certificates.jacobian import (

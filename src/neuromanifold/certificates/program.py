@@ -13,7 +13,7 @@ from neuromanifold.algebra.modular import (
     relations_of,
     rows_over_prime_field,
 )
-from neuromanifold.algebra.modular.relations import Relations
+from neuromanifold.algebra.modular.formal.relations import Relations
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import with_branches
 from neuromanifold.networks.network import Network

@@ -20,8 +20,8 @@ from jax.extend.core import Literal
 from jaxtyping import Bool, Int64
 
 from neuromanifold.algebra.cells.flattening import flattened
-from neuromanifold.algebra.modular.complex_parts import has_complex
 from neuromanifold.algebra.modular.literals import rational_array
+from neuromanifold.algebra.modular.rules.complex_parts import has_complex
 from neuromanifold.algebra.modular.tracing import whole_jaxpr
 from neuromanifold.algebra.prime_field import ZeroResidueError
 from neuromanifold.errors import ArgumentError, NotCoveredError

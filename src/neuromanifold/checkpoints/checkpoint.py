@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.block_parts import Rotary
+from neuromanifold.checkpoints.block.block import Block
+from neuromanifold.checkpoints.block.parts import Rotary
 from neuromanifold.checkpoints.families.layout import Part, Slot
 from neuromanifold.checkpoints.families.registry import Match, family_of, match
 from neuromanifold.checkpoints.families.settings import HEAD_KEYS

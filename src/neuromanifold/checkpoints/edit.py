@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from neuromanifold.checkpoints.block_parts import Layout
-from neuromanifold.checkpoints.canonical import Canonical, Steps
+from neuromanifold.checkpoints.block.parts import Layout
 from neuromanifold.checkpoints.checkpoint import Checkpoint
-from neuromanifold.checkpoints.fold import untied
+from neuromanifold.checkpoints.normal_form.canonical import Canonical, Steps
+from neuromanifold.checkpoints.normal_form.fold import untied
 from neuromanifold.display import Recorded
 from neuromanifold.errors import ArgumentError, FileFormatError, NotCoveredError
 

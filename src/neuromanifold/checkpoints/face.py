@@ -6,16 +6,21 @@ from pathlib import Path
 import numpy as np
 
 from neuromanifold.checkpoints.adapters.adapter import Adapter
-from neuromanifold.checkpoints.align import Alignment, align
-from neuromanifold.checkpoints.audit import audit
-from neuromanifold.checkpoints.canonical import Canonical, CanonicalReport, Steps, write_canonical
+from neuromanifold.checkpoints.audits.audit import audit
 from neuromanifold.checkpoints.checkpoint import Checkpoint, open_checkpoint
-from neuromanifold.checkpoints.compare import Comparison, compare
+from neuromanifold.checkpoints.distance.align import Alignment, align
+from neuromanifold.checkpoints.distance.compare import Comparison, compare
+from neuromanifold.checkpoints.distance.fingerprint import model_fingerprint
 from neuromanifold.checkpoints.edit import convert_rope, fold_norms
-from neuromanifold.checkpoints.fingerprint import model_fingerprint
-from neuromanifold.checkpoints.merged import same_merged
-from neuromanifold.checkpoints.same import same
-from neuromanifold.checkpoints.sameness import Sameness
+from neuromanifold.checkpoints.equality.merged import same_merged
+from neuromanifold.checkpoints.equality.same import same
+from neuromanifold.checkpoints.equality.sameness import Sameness
+from neuromanifold.checkpoints.normal_form.canonical import (
+    Canonical,
+    CanonicalReport,
+    Steps,
+    write_canonical,
+)
 
 
 class RealModel(Checkpoint):

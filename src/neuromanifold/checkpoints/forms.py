@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.block_parts import Attention
-from neuromanifold.checkpoints.canonical import Canonical, Steps
+from neuromanifold.checkpoints.block.block import Block
+from neuromanifold.checkpoints.block.parts import Attention
 from neuromanifold.checkpoints.checkpoint import Checkpoint
-from neuromanifold.checkpoints.frame import frame_neurons, with_bias
+from neuromanifold.checkpoints.normal_form.canonical import Canonical, Steps
+from neuromanifold.checkpoints.normal_form.frame import frame_neurons, with_bias
 
 Tensors = dict[str, np.ndarray]
 FOLDED = Steps(fold=True, drop_dead=True, balance=False, order=False)

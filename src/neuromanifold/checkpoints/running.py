@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.forward import embed, layer_step, readout
+from neuromanifold.checkpoints.block.block import Block
+from neuromanifold.checkpoints.block.forward import embed, layer_step, readout
 
 TOKENS = 12
 """The length of the random text; every length up to it is a prefix when the mask is causal."""

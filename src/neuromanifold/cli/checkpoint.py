@@ -13,7 +13,7 @@ from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import Cost, ModelSizes, looking
 
 if TYPE_CHECKING:
-    from neuromanifold.checkpoints.audit import Audit
+    from neuromanifold.checkpoints.audits.audit import Audit
     from neuromanifold.checkpoints.face import RealModel
 
 Model = Annotated[
@@ -92,19 +92,19 @@ def audit(
     with run.spend(cost_of(opened), "reading the layers"):
         found = opened.audit(readout, certify=certify)
     if figure is not None:
-        from neuromanifold.checkpoints.picture import audit_figure
+        from neuromanifold.checkpoints.audits.picture import audit_figure
         from neuromanifold.style import figure_of, save_figure
 
         save_figure(figure_of(audit_figure(found)[0]), figure, force=force)
     if html is not None:
-        from neuromanifold.checkpoints.picture import audit_page
+        from neuromanifold.checkpoints.audits.picture import audit_page
 
         write_file(html, audit_page(found).encode(), force=force)
     run.show(found, *_audit_lines(found))
 
 
 def _audit_lines(found: "Audit") -> list[str]:
-    from neuromanifold.checkpoints.picture import notes
+    from neuromanifold.checkpoints.audits.picture import notes
 
     rows = [("part", "dimension", "formula", "statement")]
     rows += [(p.name, f"{p.dimension:,}", p.formula, p.statement) for p in found.parts]
@@ -136,7 +136,7 @@ def canonical(
 
     Example: neuromanifold checkpoint canonical my-model --out normal.safetensors
     """
-    from neuromanifold.checkpoints.canonical import Steps, write_canonical
+    from neuromanifold.checkpoints.normal_form.canonical import Steps, write_canonical
     from neuromanifold.checkpoints.writing import check_safetensors
 
     check_safetensors(out, force=force)

@@ -33,7 +33,7 @@ def compare(
     with run.spend(2 * cost_of(one, other), "comparing"):
         found = one.compare(other)
     if figure is not None:
-        from neuromanifold.checkpoints.heatmap import compare_figure
+        from neuromanifold.checkpoints.distance.heatmap import compare_figure
         from neuromanifold.style import figure_of, save_figure
 
         save_figure(figure_of(compare_figure(found)[0]), figure, force=force)
@@ -74,7 +74,7 @@ def align(
 
     Example: neuromanifold checkpoint align base sibling --out aligned.safetensors
     """
-    from neuromanifold.checkpoints.align import align as find
+    from neuromanifold.checkpoints.distance.align import align as find
     from neuromanifold.checkpoints.writing import check_safetensors
 
     check_safetensors(out, force=force)

@@ -17,12 +17,12 @@ from jax.extend.core import Literal, jaxpr_as_fun
 from neuromanifold.algebra.balls.arrays import PRECISION, balls, is_balls, precision
 from neuromanifold.algebra.balls.rules import RULES
 from neuromanifold.algebra.cells.flattening import flattened
-from neuromanifold.algebra.modular.elementary import OpeningRule
 from neuromanifold.algebra.modular.folding import folded
-from neuromanifold.algebra.modular.indexing import MOVED, sources_of
 from neuromanifold.algebra.modular.literals import last_place, rational_array
 from neuromanifold.algebra.modular.location import where_from
-from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
+from neuromanifold.algebra.modular.rules.elementary import OpeningRule
+from neuromanifold.algebra.modular.rules.indexing import MOVED, sources_of
+from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 _ROOT_OF_PI = math.sqrt(math.pi)

@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb
 
 from neuromanifold.algebra.balls.arrays import balls, entrywise, is_balls, product
-from neuromanifold.algebra.modular.contraction import contract
+from neuromanifold.algebra.modular.rules.contraction import contract
 from neuromanifold.errors import NotCoveredError
 
 
@@ -182,7 +182,7 @@ def _whole(x: Any) -> int:
 
 
 def _scatter_add(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-    from neuromanifold.algebra.modular.indexing import scatter_targets
+    from neuromanifold.algebra.modular.rules.indexing import scatter_targets
 
     x, indices, updates = operands
     targets = scatter_targets(equation, x.shape, indices, updates.shape)

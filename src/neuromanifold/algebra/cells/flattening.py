@@ -10,10 +10,10 @@ from jax import lax
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr
 
-from neuromanifold.algebra.modular.control import opened
-from neuromanifold.algebra.modular.elementary import OpeningRule
 from neuromanifold.algebra.modular.opening import Opening, Traced
 from neuromanifold.algebra.modular.recorder import Known
+from neuromanifold.algebra.modular.rules.control import opened
+from neuromanifold.algebra.modular.rules.elementary import OpeningRule
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
 
 source_info_util.register_exclusion(__file__)

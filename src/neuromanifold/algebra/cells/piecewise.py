@@ -16,7 +16,7 @@ from neuromanifold.algebra.cells.flattening import flattened
 from neuromanifold.algebra.cells.rules import MEETINGS, OUTCOMES, PIECEWISE
 from neuromanifold.algebra.cells.softmax import softmax_maxima
 from neuromanifold.algebra.modular.location import where_from
-from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
+from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
 from neuromanifold.errors import NotCoveredError
 

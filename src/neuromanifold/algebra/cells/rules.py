@@ -13,8 +13,8 @@ from jax import lax, nn
 
 from neuromanifold.algebra.cells.decisions import Decider, Decision
 from neuromanifold.algebra.cells.windows import windows_of
-from neuromanifold.algebra.modular.indexing import sources_of
 from neuromanifold.algebra.modular.location import where_from
+from neuromanifold.algebra.modular.rules.indexing import sources_of
 from neuromanifold.errors import NotCoveredError
 
 CellRule = Callable[[Decider, Any, Sequence[Any]], list[Any]]

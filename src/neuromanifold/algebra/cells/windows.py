@@ -4,7 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from neuromanifold.algebra.modular.windows import window_axes
+from neuromanifold.algebra.modular.rules.windows import window_axes
 
 
 def windows_of(x: Any, equation: Any, outside: float) -> Any:

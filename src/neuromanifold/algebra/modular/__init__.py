@@ -12,17 +12,17 @@ a mask, so that masked softmax attention works unchanged.
 its Jacobian, `FormalElements` chooses the elements, `opened` is the function itself in JAX.
 """
 
-from neuromanifold.algebra.modular.basis import relations_of
-from neuromanifold.algebra.modular.columns import Source
-from neuromanifold.algebra.modular.elements import FormalElements
+from neuromanifold.algebra.modular.formal.basis import relations_of
+from neuromanifold.algebra.modular.formal.columns import Source
+from neuromanifold.algebra.modular.formal.elements import FormalElements
+from neuromanifold.algebra.modular.formal.obligations import Obligation, obligations, square_roots
 from neuromanifold.algebra.modular.function import (
     ModularFunction,
     over_prime_field,
     rows_over_prime_field,
 )
-from neuromanifold.algebra.modular.obligations import Obligation, obligations, square_roots
 from neuromanifold.algebra.modular.opening import opened
-from neuromanifold.algebra.modular.squares import settled
+from neuromanifold.algebra.modular.square_roots.squares import settled
 
 __all__ = [
     "FormalElements",

@@ -1,14 +1,14 @@
 """What may depend on the arguments of a function, from the tables of rules themselves."""
 
-from neuromanifold.algebra.modular.arithmetic import ARITHMETIC
-from neuromanifold.algebra.modular.complex_parts import OF_COMPLEX
-from neuromanifold.algebra.modular.control import CONTROL
-from neuromanifold.algebra.modular.elementary import OPENINGS
-from neuromanifold.algebra.modular.indexing import INDEXING
-from neuromanifold.algebra.modular.linear_systems import LINEAR_SYSTEMS
-from neuromanifold.algebra.modular.masks import MASKS
-from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
-from neuromanifold.algebra.modular.windows import WINDOWS
+from neuromanifold.algebra.modular.rules.arithmetic import ARITHMETIC
+from neuromanifold.algebra.modular.rules.complex_parts import OF_COMPLEX
+from neuromanifold.algebra.modular.rules.control import CONTROL
+from neuromanifold.algebra.modular.rules.elementary import OPENINGS
+from neuromanifold.algebra.modular.rules.indexing import INDEXING
+from neuromanifold.algebra.modular.rules.linear_systems import LINEAR_SYSTEMS
+from neuromanifold.algebra.modular.rules.masks import MASKS
+from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
+from neuromanifold.algebra.modular.rules.windows import WINDOWS
 
 COVERED: dict[str, frozenset[str]] = {
     "field operations": frozenset(ARITHMETIC),

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from neuromanifold.algebra.modular.literals import widen
-from neuromanifold.algebra.modular.structural import ARRANGEMENTS
+from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS
 
 # NumPy's own functions, for speed: JAX compiles each primitive for each shape before running it.
 _ENTRYWISE: dict[str, Callable[..., np.ndarray]] = {

@@ -9,11 +9,11 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
-from neuromanifold.algebra.modular.elements import FormalElements
+from neuromanifold.algebra.modular.formal.elements import FormalElements
+from neuromanifold.algebra.modular.formal.relations import Relations
 from neuromanifold.algebra.modular.interpreter import read
 from neuromanifold.algebra.modular.opening import opened
 from neuromanifold.algebra.modular.recorder import Program, Recorder, Unknown
-from neuromanifold.algebra.modular.relations import Relations
 from neuromanifold.algebra.modular.tangents import Setting, Step
 from neuromanifold.algebra.modular.tracing import output_of, shapes_of, traced
 from neuromanifold.algebra.prime_field import PrimeField, Residues

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 from jax.extend.core import Literal
 
-from neuromanifold.algebra.modular.arithmetic import ARITHMETIC
-from neuromanifold.algebra.modular.control import CONTROL
 from neuromanifold.algebra.modular.folding import folded, plain
-from neuromanifold.algebra.modular.formal_rules import FORMAL
-from neuromanifold.algebra.modular.indexing import INDEXING
-from neuromanifold.algebra.modular.linear_systems import LINEAR_SYSTEMS
-from neuromanifold.algebra.modular.masks import MASKS
 from neuromanifold.algebra.modular.recorder import Known, Recorder, Value
-from neuromanifold.algebra.modular.structural import ARRANGEMENTS, UNTOUCHED
-from neuromanifold.algebra.modular.windows import WINDOWS
+from neuromanifold.algebra.modular.rules.arithmetic import ARITHMETIC
+from neuromanifold.algebra.modular.rules.control import CONTROL
+from neuromanifold.algebra.modular.rules.formal import FORMAL
+from neuromanifold.algebra.modular.rules.indexing import INDEXING
+from neuromanifold.algebra.modular.rules.linear_systems import LINEAR_SYSTEMS
+from neuromanifold.algebra.modular.rules.masks import MASKS
+from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
+from neuromanifold.algebra.modular.rules.windows import WINDOWS
 from neuromanifold.errors import NotCoveredError
 
 RULES = ARITHMETIC | FORMAL | INDEXING | LINEAR_SYSTEMS | MASKS | WINDOWS

@@ -22,15 +22,15 @@ from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Literal
 from jax.interpreters import partial_eval
 
-from neuromanifold.algebra.modular.complex_parts import in_parts, is_complex
-from neuromanifold.algebra.modular.control import CONTROL
-from neuromanifold.algebra.modular.elementary import OPENINGS, OpeningRule
 from neuromanifold.algebra.modular.folding import folded, plain
-from neuromanifold.algebra.modular.formal import Kind, formal
+from neuromanifold.algebra.modular.formal.primitives import Kind, formal
 from neuromanifold.algebra.modular.literals import in_float64, rational_array, with_float64
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.recorder import Known
-from neuromanifold.algebra.modular.structural import UNTOUCHED
+from neuromanifold.algebra.modular.rules.complex_parts import in_parts, is_complex
+from neuromanifold.algebra.modular.rules.control import CONTROL
+from neuromanifold.algebra.modular.rules.elementary import OPENINGS, OpeningRule
+from neuromanifold.algebra.modular.rules.structural import UNTOUCHED
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
 from neuromanifold.errors import NotCoveredError
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from neuromanifold.algebra.modular.elements import Formal
-from neuromanifold.algebra.modular.formal import Kind
+from neuromanifold.algebra.modular.formal.elements import Formal
+from neuromanifold.algebra.modular.formal.primitives import Kind
 from neuromanifold.algebra.modular.literals import RationalArray, rational_array
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.tangents import Division, Operation, Setting, Step, Tangent

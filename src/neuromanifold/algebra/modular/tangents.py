@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from neuromanifold.algebra.modular.elements import FormalElements
-from neuromanifold.algebra.modular.relations import Sides
+from neuromanifold.algebra.modular.formal.elements import FormalElements
+from neuromanifold.algebra.modular.formal.relations import Sides
 from neuromanifold.algebra.prime_field import PrimeField, Residues
 from neuromanifold.errors import NotCoveredError
 

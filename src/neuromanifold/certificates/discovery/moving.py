@@ -25,7 +25,7 @@ from neuromanifold.algebra.modular import (
     rows_over_prime_field,
     settled,
 )
-from neuromanifold.algebra.modular.relations import NO_RELATIONS
+from neuromanifold.algebra.modular.formal.relations import NO_RELATIONS
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import pieces, with_branches
 from neuromanifold.certificates.features import freed

@@ -14,7 +14,7 @@ from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.checkpoints.adapters.adapter import Adapter, updates_of
 from neuromanifold.checkpoints.adapters.low_rank import LowRank, spectrum
 from neuromanifold.checkpoints.adapters.peft import load_adapter
-from neuromanifold.checkpoints.dyadic import depth, primes_beyond
+from neuromanifold.checkpoints.equality.dyadic import depth, primes_beyond
 from neuromanifold.display import Recorded
 from neuromanifold.errors import ArgumentError
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block.block import Block, Shapes
 from neuromanifold.checkpoints.families.layout import Family
 from neuromanifold.checkpoints.families.settings import Settings, plain_attention, usual_block
 from neuromanifold.errors import NotCoveredError

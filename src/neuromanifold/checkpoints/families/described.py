@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from reprlib import repr as shortened
 
-from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block.block import Block
 from neuromanifold.checkpoints.families.layout import Family, Slot, slot_of
 from neuromanifold.checkpoints.readers.json_object import read_json
 from neuromanifold.errors import FileFormatError

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block.block import Block, Shapes
 from neuromanifold.checkpoints.families import llama
 from neuromanifold.checkpoints.families.layout import Family
 from neuromanifold.checkpoints.families.rotary import rotary

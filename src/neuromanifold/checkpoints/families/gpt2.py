@@ -1,6 +1,6 @@
 """GPT-2 (fused query, key and value; Conv1D weights are stored (in, out)) and GPT-J."""
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block.block import Block, Shapes
 from neuromanifold.checkpoints.families.layout import Family
 from neuromanifold.checkpoints.families.rotary import rotary
 from neuromanifold.checkpoints.families.settings import (

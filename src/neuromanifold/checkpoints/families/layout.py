@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block.block import Block, Shapes
 from neuromanifold.checkpoints.families.settings import Settings
 
 Range = tuple[int, int, int]

@@ -1,7 +1,7 @@
 """Llama, Mistral, SmolLM, Qwen2, Qwen3, Gemma 2, Phi-3: RMS norms, gated MLPs, rotary positions."""
 
-from neuromanifold.checkpoints.block import Block, Shapes
-from neuromanifold.checkpoints.block_parts import Attention, Mlp, Norm
+from neuromanifold.checkpoints.block.block import Block, Shapes
+from neuromanifold.checkpoints.block.parts import Attention, Mlp, Norm
 from neuromanifold.checkpoints.families.layout import Family
 from neuromanifold.checkpoints.families.rotary import rotary
 from neuromanifold.checkpoints.families.settings import (

@@ -1,6 +1,6 @@
 """GPT-NeoX and Pythia: query, key and value of each head side by side, rows (H, 3, d_k)."""
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block.block import Block, Shapes
 from neuromanifold.checkpoints.families.layout import Family
 from neuromanifold.checkpoints.families.rotary import rotary
 from neuromanifold.checkpoints.families.settings import (

@@ -1,6 +1,6 @@
 """Phi-1 and Phi-2: attention and MLP in parallel behind one layer norm, part of a head rotated."""
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block.block import Block, Shapes
 from neuromanifold.checkpoints.families.layout import Family
 from neuromanifold.checkpoints.families.rotary import rotary
 from neuromanifold.checkpoints.families.settings import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from reprlib import repr as shortened
 
-from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block.block import Block
 from neuromanifold.checkpoints.families import bert, gguf, gpt2, llama, neox, phi, t5, vit
 from neuromanifold.checkpoints.families.described import described_family
 from neuromanifold.checkpoints.families.layout import Family, Slot

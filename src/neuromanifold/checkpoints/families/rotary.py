@@ -3,7 +3,7 @@
 import math
 from typing import cast
 
-from neuromanifold.checkpoints.block_parts import Layout, Rotary
+from neuromanifold.checkpoints.block.parts import Layout, Rotary
 from neuromanifold.checkpoints.families.settings import Settings
 from neuromanifold.errors import FileFormatError, NotCoveredError
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from reprlib import repr as shortened
 from typing import Any
 
-from neuromanifold.checkpoints.block import MOST_LAYERS, Block, Shapes
-from neuromanifold.checkpoints.block_parts import Activation, Attention, Head, Mlp, Norm
+from neuromanifold.checkpoints.block.block import MOST_LAYERS, Block, Shapes
+from neuromanifold.checkpoints.block.parts import Activation, Attention, Head, Mlp, Norm
 from neuromanifold.errors import FileFormatError, NotCoveredError
 
 _ACTIVATIONS: dict[str, Activation] = {

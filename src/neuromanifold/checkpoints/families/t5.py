@@ -1,7 +1,7 @@
 """T5's encoder: RMS norms before, scale one, one table of score biases for all layers."""
 
-from neuromanifold.checkpoints.block import Block, Shapes
-from neuromanifold.checkpoints.block_parts import Mlp, Norm, Relative
+from neuromanifold.checkpoints.block.block import Block, Shapes
+from neuromanifold.checkpoints.block.parts import Mlp, Norm, Relative
 from neuromanifold.checkpoints.families.layout import Family, Slot, copied, slot_of
 from neuromanifold.checkpoints.families.settings import Settings, activation, plain_attention
 

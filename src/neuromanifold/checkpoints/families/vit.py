@@ -1,7 +1,7 @@
 """ViT: image patches, a class token, norms before; the classifier is the head."""
 
-from neuromanifold.checkpoints.block import Block, Shapes
-from neuromanifold.checkpoints.block_parts import Head, Patch
+from neuromanifold.checkpoints.block.block import Block, Shapes
+from neuromanifold.checkpoints.block.parts import Head, Patch
 from neuromanifold.checkpoints.families.layout import Family, Slot, plain
 from neuromanifold.checkpoints.families.settings import Settings, plain_attention, usual_block
 

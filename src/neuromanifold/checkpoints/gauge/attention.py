@@ -6,8 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block, Shapes
-from neuromanifold.checkpoints.block_parts import Attention
+from neuromanifold.checkpoints.block.block import Block, Shapes
+from neuromanifold.checkpoints.block.parts import Attention
 from neuromanifold.checkpoints.gauge.part import GaugePart, Readout, Tensors, in_layers
 from neuromanifold.networks.space import Group
 from neuromanifold.symmetry.groups import GL, RotationCommutant

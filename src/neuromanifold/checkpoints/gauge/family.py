@@ -9,7 +9,7 @@ import numpy as np
 
 from neuromanifold.algebra.linear import LinearAlgebra, Modular
 from neuromanifold.algebra.modular import over_prime_field
-from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block.block import Block
 from neuromanifold.checkpoints.gauge.part import GaugePart, Readout
 from neuromanifold.errors import NotCoveredError
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors

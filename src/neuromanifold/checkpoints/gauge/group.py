@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block
+from neuromanifold.checkpoints.block.block import Block
 from neuromanifold.checkpoints.gauge import attention, norms, stream
 from neuromanifold.checkpoints.gauge.part import GaugePart, Readout, Tensors
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block.block import Block, Shapes
 from neuromanifold.checkpoints.gauge.attention import absorb_value, absorbing_bias
 from neuromanifold.checkpoints.gauge.part import (
     GaugePart,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from neuromanifold.checkpoints.block import Block, Shapes
+from neuromanifold.checkpoints.block.block import Block, Shapes
 
 Readout = Literal["logits", "probabilities"]
 Tensors = dict[str, Any]

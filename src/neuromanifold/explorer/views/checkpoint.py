@@ -13,7 +13,7 @@ READOUTS = ("logits", "probabilities")
 def audit(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """The redundancy of a model part by part, its heads, its dead parameters."""
     report("opening the model")
-    from neuromanifold.checkpoints.audit import audit as look
+    from neuromanifold.checkpoints.audits.audit import audit as look
     from neuromanifold.checkpoints.checkpoint import open_checkpoint
 
     file = asked["files"]["model"]
@@ -33,7 +33,7 @@ def compare(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """How far two models are from each other, head by head, whatever the bases."""
     report("opening both models")
     from neuromanifold.checkpoints.checkpoint import open_checkpoint
-    from neuromanifold.checkpoints.compare import compare as look
+    from neuromanifold.checkpoints.distance.compare import compare as look
 
     files = [asked["files"][key] for key in ("first", "second")]
     models = [open_checkpoint(Path(file["path"])) for file in files]

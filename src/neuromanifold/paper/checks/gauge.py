@@ -9,8 +9,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from neuromanifold.checkpoints.block import Block
-from neuromanifold.checkpoints.block_parts import (
+from neuromanifold.checkpoints.block.block import Block
+from neuromanifold.checkpoints.block.forward import apply
+from neuromanifold.checkpoints.block.parts import (
     Attention,
     Head,
     Mlp,
@@ -19,7 +20,6 @@ from neuromanifold.checkpoints.block_parts import (
     Relative,
     Rotary,
 )
-from neuromanifold.checkpoints.forward import apply
 from neuromanifold.checkpoints.gauge.group import PARTS, act
 from neuromanifold.checkpoints.gauge.part import GaugePart, Readout, Tensors
 from neuromanifold.checkpoints.gauge.stream import antisymmetric, cayley, rotate_stream

@@ -1,0 +1,1 @@
+"""Formal functions as elements of a field: their relations, and what each has to be shown."""

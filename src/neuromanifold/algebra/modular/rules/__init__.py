@@ -1,0 +1,1 @@
+"""What each primitive of JAX does to residues, one module a kind."""

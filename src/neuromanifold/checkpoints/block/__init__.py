@@ -1,0 +1,1 @@
+"""The block: what a configuration says about a transformer, its function, its spaces."""

@@ -1,0 +1,1 @@
+"""Whether two files hold one function: to rounding, exactly, and where they part."""
