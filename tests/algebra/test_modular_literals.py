@@ -62,6 +62,11 @@ def test_random_floats_of_single_precision_are_hardly_ever_taken_for_rationals()
         assert len(rational_array(x).dyadic) >= 1990
 
 
+def test_one_number_of_single_precision_stays_an_array():
+    """Powers with such an exponent were no longer whole ones."""
+    assert isinstance(widen(np.array(2, np.float32)), np.ndarray)
+
+
 def test_broadcast_constants_are_read_once():
     values = np.broadcast_to(np.array([[0.5], [0.25]]), (2, 1000))
     array = rational_array(values)

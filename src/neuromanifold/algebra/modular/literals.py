@@ -143,4 +143,4 @@ def widen(values: np.ndarray) -> np.ndarray:
     """
     distinct, places = np.unique(values, return_inverse=True)
     table = [float(_reading(x)[0]) if np.isfinite(x) else x for x in distinct.tolist()]
-    return np.array(table, dtype=np.float64)[places].reshape(values.shape)
+    return np.asarray(np.array(table, dtype=np.float64)[places]).reshape(values.shape)
