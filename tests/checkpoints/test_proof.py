@@ -39,13 +39,12 @@ def test_exactly_the_gauge_group_is_redundant_in_a_tiny_block():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 def test_exactly_the_gauge_group_is_redundant_in_a_small_block(name):
-    block = block_of(CONFIGS[name])
-    proof = certify_block(block)
+    """Of a model with tokens enough for a first MLP that reads nothing else."""
+    proof = certify_block(block_of(CONFIGS[name] | {"vocab_size": 300}))
     assert proof.is_exact, proof
     assert proof.certificate.unexplained == 0
     found = {s.name: s.dimension for s in proof.certificate.symmetries if s.dimension}
     assert found == redundancy(proof.block)
-    assert set(found) == set(redundancy(block))
 
 
 @pytest.mark.parametrize(
