@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.atlas import store as store_module
 from neuromanifold.atlas.grid import Grid
 from neuromanifold.atlas.queries import select, status
 from neuromanifold.atlas.record import Record, failed
@@ -333,6 +334,27 @@ def test_a_store_is_read_where_nothing_can_be_written():
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
+
+
+def test_a_store_that_somebody_begins_to_write_is_looked_at_again(tmp_path, monkeypatch):
+    """It was read as a file that nobody writes, and called malformed."""
+    path, modes = filled(tmp_path / "a.sqlite", []), []
+
+    class Beginning:
+        def execute(self, *_):
+            raise sqlite3.OperationalError("unable to open database file")
+
+        def close(self):
+            pass
+
+    def connect(path, mode, real=store_module._connect):
+        modes.append(mode)
+        return Beginning() if len(modes) == 1 else real(path, mode)
+
+    monkeypatch.setattr(store_module, "_connect", connect)
+    with open_for_reading(path) as store:
+        assert status(store).done == 0
+    assert modes == ["mode=ro", "mode=ro"]
 
 
 def test_reading_leaves_nothing_behind(tmp_path):

@@ -7,7 +7,9 @@ machine goes down. The schema is created in one transaction together with the ma
 file an atlas, so no half-made atlas exists either.
 """
 
+import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -34,6 +36,8 @@ from neuromanifold.atlas.tasks import Task
 from neuromanifold.display import Recorded
 from neuromanifold.errors import FileFormatError, NeuromanifoldError
 
+_LOOKS, _MOMENT = 20, 0.05
+"""How often, after how many seconds, a store is looked at that somebody begins to write."""
 _LOOKUP = 400
 """Tasks looked up with one query: below SQLite's smallest limit for parameters of a query, 999."""
 
@@ -242,20 +246,24 @@ def _readable(path: Path) -> Iterator[None]:
 
 def _connect_for_reading(path: Path) -> sqlite3.Connection:
     """A connection that writes nothing, not even beside the file where that is not possible."""
-    connection = _connect(path, "mode=ro")
-    try:
-        connection.execute("PRAGMA page_count").fetchone()
-    except sqlite3.OperationalError:
-        log = path.with_name(path.name + "-wal")
-        if log.exists() and log.stat().st_size:
+    for _ in range(_LOOKS):
+        connection = _connect(path, "mode=ro")
+        try:
+            connection.execute("PRAGMA page_count").fetchone()
+        except sqlite3.OperationalError:
             connection.close()
-            raise
-        # With a log that is empty, in a folder that cannot be written: nobody writes it now.
-        connection.close()
-        return _connect(path, "mode=ro&immutable=1")
-    except sqlite3.DatabaseError:
-        pass  # it is no database, which the look at its marks says better
-    return connection
+            log = path.with_name(path.name + "-wal")
+            if log.exists() and log.stat().st_size:
+                raise
+            if not os.access(path.parent, os.W_OK):
+                break
+            time.sleep(_MOMENT)  # somebody may be about to begin the log
+        except sqlite3.DatabaseError:
+            return connection  # it is no database, which the look at its marks says better
+        else:
+            return connection
+    # With a log that is empty, in a folder that cannot be written: nobody writes it now.
+    return _connect(path, "mode=ro&immutable=1")
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
