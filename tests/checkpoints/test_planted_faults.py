@@ -121,7 +121,7 @@ def test_a_sign_smaller_than_the_rounding_of_its_row_is_undecided_and_never_the_
                 assert "smaller than the rounding of its row" in found.reason
 
 
-@pytest.mark.parametrize("name", ["llama-tied", "gpt2"])
+@pytest.mark.parametrize("name", [pytest.param("llama-tied", marks=pytest.mark.slow), "gpt2"])
 def test_a_wrong_sign_in_half_precision_is_caught_behind_permutations(tmp_path, name):
     bfloat16 = np.dtype(ml_dtypes.bfloat16)
     config = wide(name, 64)

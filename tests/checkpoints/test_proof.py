@@ -19,7 +19,7 @@ from neuromanifold.checkpoints.gauge.group import redundancy, unmet
 from neuromanifold.cli import main
 from neuromanifold.symmetry.families import families_of
 
-QUICK = ("llama-tied", "roberta")
+QUICK = ("roberta",)
 
 
 def tiny(**fields):
