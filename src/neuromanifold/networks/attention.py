@@ -16,6 +16,7 @@ carries what earlier chunks contribute, and only inside a chunk is the masked fo
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from neuromanifold.architecture import Architecture
@@ -62,13 +63,26 @@ def attention_layer(
     elif architecture.attention == "lightning" and X.shape[1] > CHUNK:
         mixed = _causal_lightning(layer, X)
     else:
-        mixed = _values(layer, X) @ attention_pattern(layer, X, architecture)
-    output = mixed.sum(axis=0)
+        mixed = _heads_summed(_values(layer, X), attention_pattern(layer, X, architecture))
     if architecture.skip == "residual":
-        return X + output
+        return X + mixed
     if architecture.skip == "inner":
-        return _values(layer, X).sum(axis=0) + output
-    return output
+        return _values(layer, X).sum(axis=0) + mixed
+    return mixed
+
+
+def _heads_summed(
+    left: Float[Numeric, "head a b"], right: Float[Numeric, "head b c"]
+) -> Float[Numeric, "a c"]:
+    """Σ_h L_h R_h, as one product over heads and the axis between."""
+    return jnp.tensordot(left, right, axes=((0, 2), (0, 1)))
+
+
+def _head_by_head(
+    left: Float[Numeric, "head a b"], right: Float[Numeric, "head c d"], axis: int
+) -> Float[Numeric, "head e f"]:
+    """L_hᵀ R_h (axis 1) or L_h R_hᵀ (axis 2) of every head, as one product."""
+    return lax.dot_general(left, right, (((axis,), (axis,)), ((0,), (0,))))
 
 
 def _values(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head d_next t"]:
@@ -77,15 +91,15 @@ def _values(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head d_next
     return values if layer.output is None else layer.output @ values
 
 
-def _lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head d_next t"]:
-    """V X Xᵀ Kᵀ Q X without the t × t matrix, in time and memory linear in t."""
-    summary = (jnp.asarray(layer.value) @ (X @ X.T)) @ layer.key.mT
+def _lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "d_next t"]:
+    """Σ_h V_h X Xᵀ K_hᵀ Q_h X without the t × t matrix, in time and memory linear in t."""
+    summary = _head_by_head(jnp.asarray(layer.value) @ jnp.inner(X, X), layer.key, 2)
     if layer.output is not None:
         summary = layer.output @ summary
-    return summary @ (layer.query @ X)
+    return _heads_summed(summary, layer.query @ X)
 
 
-def _causal_lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "head d_next t"]:
+def _causal_lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "d_next t"]:
     """Causal lightning attention as a scan over chunks, in time and memory linear in t.
 
     Tokens are padded with zeros to whole chunks: a zero token has value and key zero, so it adds
@@ -98,16 +112,16 @@ def _causal_lightning(layer: Layer, X: Float[Array, "d t"]) -> Float[Numeric, "h
 
     def step(
         S: Float[Numeric, "head d_next a"], block: Float[Array, "d chunk"]
-    ) -> tuple[Float[Numeric, "head d_next a"], Float[Numeric, "head d_next chunk"]]:
+    ) -> tuple[Float[Numeric, "head d_next a"], Float[Numeric, "d_next chunk"]]:
         values, keys, queries = _values(layer, block), layer.key @ block, layer.query @ block
-        inside = values @ jnp.triu(keys.mT @ queries)
-        return S + values @ keys.mT, S @ queries + inside
+        inside = _heads_summed(values, jnp.triu(_head_by_head(keys, queries, 1)))
+        return S + _head_by_head(values, keys, 2), _heads_summed(S, queries) + inside
 
     heads, a, _ = layer.query.shape
     d_next = (layer.value if layer.output is None else layer.output).shape[1]
     start = jnp.zeros((heads, d_next, a), dtype=jnp.result_type(layer.value, X))
-    _, outputs = jax.lax.scan(step, start, blocks)
-    return jnp.moveaxis(outputs, 0, 2).reshape(heads, d_next, chunks * CHUNK)[:, :, :t]
+    _, outputs = lax.scan(step, start, blocks)
+    return jnp.moveaxis(outputs, 0, 1).reshape(d_next, chunks * CHUNK)[:, :t]
 
 
 def attention_pattern(
@@ -115,7 +129,7 @@ def attention_pattern(
 ) -> Float[Numeric, "head t t"]:
     """P_h of every head: column i says how much token i attends to each token (def-1, eq-15)."""
     X = jnp.asarray(X)
-    return pattern((layer.key @ X).mT @ (layer.query @ X), architecture)
+    return pattern(_head_by_head(layer.key @ X, layer.query @ X, 1), architecture)
 
 
 def pattern(
