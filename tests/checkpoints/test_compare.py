@@ -2,12 +2,13 @@
 
 import json
 
+import ml_dtypes
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 import neuromanifold as nm
-from checkpoints.models import CONFIGS, make_model
+from checkpoints.models import CONFIGS, make_model, save_model, tensors_of
 from neuromanifold.checkpoints.checkpoint import open_checkpoint
 from neuromanifold.checkpoints.distance.align import Aligned, align, weight_distance
 from neuromanifold.checkpoints.distance.compare import compare
@@ -215,10 +216,43 @@ def test_a_changed_head_is_found_behind_a_gauge_and_rounding(model, tmp_path):
     layer = found.layers[1]
     assert layer.scores[2] == pytest.approx(1 / 3, abs=1e-5)
     others = np.delete([*layer.scores], 2)
-    assert others.max() < max(layer.rounding) < 1e-4
-    assert max(layer.writes) < max(layer.rounding)
+    assert others.max() < max(layer.score_rounding) < 1e-4
+    assert max(layer.writes) < max(layer.write_rounding) < 1e-4
     assert found.most_moved()[0][:2] == (1, 2)
     assert "layers unchanged: 0; heads that moved most: 1.2" in str(found)
+
+
+def test_a_head_that_rounding_hides_hides_nothing_else(model, tmp_path):
+    """Head 0 writes ten million times less than its factors let it."""
+    a = model("gpt2")
+    weights = a.weights()
+    weights["layers.0.value"][0, 1:] *= 1e-7
+    weights["layers.0.output"][0, 0][:, np.arange(6) != 1] *= 1e-7
+    before = saved(a, tmp_path / "before", weights, np.dtype(np.float32))
+    for name, part in (("down", "neuron"), ("query", "scores"), ("output_bias", "vectors")):
+        changed = {**weights, f"layers.0.{name}": 1.2 * weights[f"layers.0.{name}"]}
+        found = compare(before, saved(a, tmp_path / name, changed, np.dtype(np.float32)))
+        assert max(found.layers[0].write_rounding) > 1, part
+        assert found.unchanged == [1], part
+
+
+def test_a_single_row_beyond_rounding_is_seen_among_thousands(tmp_path):
+    """In bfloat16 the whole table may move by more than one row of it is long."""
+    config = {**CONFIGS["llama-tied"], "vocab_size": 4000, "intermediate_size": 4000}
+    tensors = tensors_of(config, dtype=ml_dtypes.bfloat16)
+    base = save_model(tmp_path / "base", config, tensors)
+    down, tokens = "model.layers.1.mlp.down_proj.weight", "model.embed_tokens.weight"
+    spoiled = {down: tensors[down].copy(), tokens: tensors[tokens].copy()}
+    spoiled[down][:, 7] = tensors[down][:, 8]
+    spoiled[tokens][7] = tensors[tokens][8]
+    neuron, row = (
+        compare(base, save_model(tmp_path / name[-12:], config, {**tensors, name: value}))
+        for name, value in spoiled.items()
+    )
+    assert neuron.layers[1].mlp < row.rounding
+    assert neuron.unchanged == [0]
+    assert row.outer["tokens"] < row.rounding
+    assert "tokens changed" in str(row)
 
 
 def test_models_of_different_shapes_are_refused(model, tmp_path):

@@ -25,6 +25,7 @@ from neuromanifold.checkpoints.forms import (
     neuron_forms,
     vectors,
 )
+from neuromanifold.checkpoints.normal_form.constants import constant_terms
 from neuromanifold.checkpoints.normal_form.stream import frees_rotation, rotate_layer
 from neuromanifold.errors import ArgumentError
 
@@ -43,48 +44,61 @@ class LayerDistance:
         heads: for every head of the first model its counterpart in the second.
         scores: for every head ‖QᵀK − Q′ᵀK′‖.
         writes: for every head ‖O V − O′V′‖.
-        rounding: what the rounding of the files may make of equal heads, for each head.
+        score_rounding: what the rounding of the files may make of equal scores, for each head.
+        write_rounding: the same for writing.
         neurons: how many neurons have a counterpart of another number.
         mlp: the distance of all neurons together; None without MLP.
+        neuron: the largest distance of a single neuron.
+        neuron_rounding: what rounding may make of it.
         vectors: distances of what else is seen: constants, gains.
+        vector_rounding: what rounding may make of each: constants are sums that may cancel.
     """
 
     layer: int
     heads: tuple[int, ...]
     scores: tuple[float, ...]
     writes: tuple[float, ...]
-    rounding: tuple[float, ...]
+    score_rounding: tuple[float, ...]
+    write_rounding: tuple[float, ...]
     neurons: int
     mlp: float | None
+    neuron: float
+    neuron_rounding: float
     vectors: dict[str, float]
+    vector_rounding: dict[str, float]
 
     @property
     def largest(self) -> float:
         """The largest distance in the layer."""
-        return max((*self.scores, *self.writes, self.mlp or 0.0, *self.vectors.values()))
+        return max(self._distances)
+
+    @property
+    def _distances(self) -> tuple[float, ...]:
+        return *self.scores, *self.writes, self.neuron, *self.vectors.values()
 
     @property
     def unchanged(self) -> bool:
-        """Whether no distance exceeds what rounding may make."""
-        return self.largest <= max(self.rounding)
+        """Whether no distance exceeds what rounding may make of that part."""
+        heads = (*self.score_rounding, *self.write_rounding)
+        allowed = *heads, self.neuron_rounding, *self.vector_rounding.values()
+        return all(one <= most for one, most in zip(self._distances, allowed, strict=True))
 
     def to_dict(self) -> dict[str, object]:
         """The JSON of one layer."""
-        lists = ("heads", "scores", "writes", "rounding")
-        return {
-            **{key: list(value) if key in lists else value for key, value in vars(self).items()},
-            "unchanged": self.unchanged,
-        }
+        values = vars(self).items()
+        lists = {key: list(value) for key, value in values if isinstance(value, tuple)}
+        return {**vars(self), **lists, "unchanged": self.unchanged}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models, layer by layer and head by head."""
+    """Two models, layer by layer and head by head; outside the layers whole, and by worst rows."""
 
     first: Path
     second: Path
     layers: tuple[LayerDistance, ...]
     outer: dict[str, float]
+    rows: dict[str, float]
     rounding: float
     stream: str
     remarks: tuple[str, ...] = ()
@@ -112,7 +126,7 @@ class Comparison:
 
     def __str__(self) -> str:
         names = f"{self.first} and {self.second}"
-        outer = [name for name, value in self.outer.items() if value > self.rounding]
+        outer = [name for name, value in self.rows.items() if value > self.rounding]
         said = ""
         if self.difference is not None:
             said = f" The configurations differ: {self.difference}; only weights are compared."
@@ -141,6 +155,7 @@ class Comparison:
                 for layer, head, distance in self.most_moved()
             ],
             "outer": self.outer,
+            "rows": self.rows,
             "layers": [layer.to_dict() for layer in self.layers],
             "remarks": list(self.remarks),
         }
@@ -170,9 +185,13 @@ def compare(
     pair = Pair(a, b)
     u = ARITHMETIC + max(roundoff(item.dtype("layers.0.query")) for item in (a, b))
     layers = tuple(_compare_layer(pair, layer, u) for layer in range(a.block.stored_layers))
-    outer = {name: relative(table, pair.outer[1][name]) for name, table in pair.outer[0].items()}
+    outer, rows = (
+        {name: measure(table, pair.outer[1][name]) for name, table in pair.outer[0].items()}
+        for measure in (relative, worst_row)
+    )
     remarks = tuple(dict.fromkeys((*a.remarks, *b.remarks)))
-    return Comparison(a.path, b.path, layers, outer, 8 * u, pair.stream_kind, remarks, difference)
+    said = pair.stream_kind, remarks, difference
+    return Comparison(a.path, b.path, layers, outer, rows, 8 * u, *said)
 
 
 class Pair:
@@ -237,32 +256,47 @@ def _compare_layer(pair: Pair, layer: int, u: float) -> LayerDistance:
     block = pair.block
     first, second = pair.layer(layer)
     heads = pair.match(first, second)
-    scores, writes, rounding = head_distances(
-        head_forms(block, first), head_forms(block, second), heads, u
-    )
+    found = head_distances(head_forms(block, first), head_forms(block, second), heads, u)
+    scores, writes, *rounding = (tuple(map(float, part)) for part in found)
     a, b = neuron_forms(block, first), neuron_forms(block, second)
-    moved, mlp = 0, None
+    moved, mlp, neuron = 0, None, 0.0
     if a is not None and b is not None:
         partners = match_neurons(a, b)
         moved = int(np.sum(partners != np.arange(len(partners))))
-        mlp = neuron_distance(a, b, partners)
-    seen = vectors(block, second)
+        pairs = matched_neurons(a, b, partners)
+        mlp, neuron = relative(*pairs), worst_row(*pairs)
     return LayerDistance(
         layer,
         tuple(map(int, heads)),
-        tuple(map(float, scores)),
-        tuple(map(float, writes)),
-        tuple(map(float, rounding)),
+        scores,
+        writes,
+        *rounding,
         moved,
         mlp,
-        {name: relative(vector, seen[name]) for name, vector in vectors(block, first).items()},
+        neuron,
+        8 * u,
+        *_vector_distances(pair, layer, vectors(block, first), vectors(block, second), u),
     )
+
+
+def _vector_distances(
+    pair: Pair, layer: int, first: Tensors, second: Tensors, u: float
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Distances of constants and gains, and what rounding of the terms of a constant makes."""
+    terms = [constant_terms(form.checkpoint, layer) for form in pair.forms]
+    distances, rounding = {}, {}
+    for name, vector in first.items():
+        summed = max(np.linalg.norm(one.get(name, 0.0)) for one in terms)
+        size = max(np.linalg.norm(vector), np.linalg.norm(second[name]))
+        distances[name] = relative(vector, second[name])
+        rounding[name] = float(8 * u * (1 + summed / size)) if size else 0.0
+    return distances, rounding
 
 
 def head_distances(
     a: Heads, b: Heads, partners: np.ndarray, u: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For matched heads the relative distances of scores and writing, and what rounding may make.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """For matched heads the relative distances of scores and writing, and what rounding makes.
 
     Rounding a factor by u‖·‖ moves a product by 2u‖L‖‖R‖: more than u times the product where the
     factors are badly conditioned.
@@ -281,8 +315,7 @@ def head_distances(
     for mine, yours in lengths:
         scores = np.maximum(scores, _relative(*_difference(mine, mine, yours, yours)[:3]))
     part = _difference(a.output, a.value[group], b.output[partners], b.value[other])
-    rounding = np.maximum(rounding, _relative(8 * u * part[3], *part[1:3]))
-    return scores, _relative(*part[:3]), rounding
+    return scores, _relative(*part[:3]), rounding, _relative(8 * u * part[3], *part[1:3])
 
 
 def _difference(
@@ -325,18 +358,27 @@ def _relative(distance: np.ndarray, first: np.ndarray, second: np.ndarray) -> np
     return np.divide(distance, size, out=np.zeros_like(distance), where=size > 0)
 
 
-def neuron_distance(a: Neurons, b: Neurons, partners: np.ndarray) -> float:
-    """The distance of all matched neurons together, relative to the larger of both norms."""
+def matched_neurons(a: Neurons, b: Neurons, partners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of matched neurons, with the signs that bring them together."""
     signed, fixed = b.signed[partners], b.fixed[partners]
     if a.mirrored:
         signed = signed * np.where(np.sum(a.signed * signed, 1) < 0, -1.0, 1.0)[:, None]
-    return relative(np.hstack([a.signed, a.fixed]), np.hstack([signed, fixed]))
+    return np.hstack([a.signed, a.fixed]), np.hstack([signed, fixed])
 
 
 def relative(a: np.ndarray, b: np.ndarray) -> float:
     """‖a − b‖ over the larger of both norms; 0 when both vanish."""
     size = max(np.linalg.norm(a), np.linalg.norm(b))
     return float(np.linalg.norm(a - b) / size) if size else 0.0
+
+
+def worst_row(a: np.ndarray, b: np.ndarray) -> float:
+    """The largest ‖a_i − b_i‖ over the norm of that row, or of a row of the mean size."""
+    a, b = np.atleast_2d(a), np.atleast_2d(b)
+    norms = [np.linalg.norm(rows, axis=1) for rows in (a, b)]
+    size = np.maximum(np.maximum(*norms), np.sqrt(np.mean(norms[0] ** 2)))
+    off = np.linalg.norm(a - b, axis=1)
+    return float(np.max(np.divide(off, size, out=np.zeros_like(off), where=size > 0), initial=0.0))
 
 
 def _runs(numbers: list[int]) -> str:
