@@ -304,6 +304,7 @@ def test_other_tensors_and_shapes_pass_through(tmp_path):
 BAD_CONFIG = {
     "kind LORA are read; got LOHA": {"peft_type": "LOHA"},
     "DoRA": {"use_dora": True},
+    "another order": {"layer_replication": [[1, 2], [0, 1]]},
     "r must be a whole number": {"r": "4"},
     "lora_alpha must be a finite": {"lora_alpha": None},
     "got inf": {"lora_alpha": float("inf")},

@@ -5,7 +5,7 @@ import gguf
 import numpy as np
 import pytest
 from gguf.quants import dequantize, quantize
-from models import make_model
+from models import CONFIGS, make_model, save_model, tensors_of
 
 import neuromanifold as nm
 from neuromanifold.checkpoints.reading import open_model
@@ -170,3 +170,17 @@ def test_a_conversion_to_gguf_is_proved_and_its_folded_norms_are_read_again(tmp_
     assert main(["checkpoint", "fold-norms", str(path), str(tmp_path / "folded")]) == 0
     assert "Note: names and configuration are still GGUF's" in capsys.readouterr().out
     assert nm.checkpoint(path).same(tmp_path / "folded").symmetries == ("norm gains",)
+
+
+def test_what_a_llama_configuration_says_of_biases_is_read_off_the_tensors(tmp_path):
+    """GGUF does not say it; a class that is told there are none would drop those of the file."""
+    config = CONFIGS["llama-tied"]
+    tensors = tensors_of(config)
+    said = {"attention_bias": False, "mlp_bias": False, "rope_interleaved": False}
+    source = save_model(tmp_path / "m", {**config, **said}, tensors)
+    found = nm.checkpoint(source).same(converted(source, tmp_path / "m.gguf"))
+    assert (found.verdict, found.level) == ("same", "exact"), found
+    biases = {f"model.layers.{i}.self_attn.q_proj.bias": np.ones(24, np.float32) for i in range(2)}
+    spoiled = save_model(tmp_path / "biased", {**config, **said}, tensors | biases)
+    with pytest.raises(FileFormatError, match="attention_bias is false, and the file has a query"):
+        nm.checkpoint(spoiled)

@@ -39,6 +39,7 @@ _REFUSED = {
     "monteclora_config": "MonteCLoRA, whose factors are drawn at random",
     "arrow_config": "Arrow, whose update depends on the input",
     "alora_invocation_tokens": "Activated LoRA, whose update depends on the input",
+    "layer_replication": "layers of the base that are used in another order, or again",
     "target_parameters": "factors of several matrices in one",
     "trainable_token_indices": "single rows of a table besides",
 }

@@ -284,7 +284,8 @@ def _vector_distances(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Distances of constants and gains, and what rounding of the terms of a constant makes."""
     terms = [constant_terms(form.checkpoint, layer) for form in pair.forms]
-    distances, rounding = {}, {}
+    distances: dict[str, float] = {}
+    rounding: dict[str, float] = {}
     for name, vector in first.items():
         summed = max(np.linalg.norm(one.get(name, 0.0)) for one in terms)
         size = max(np.linalg.norm(vector), np.linalg.norm(second[name]))

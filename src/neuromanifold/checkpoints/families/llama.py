@@ -10,6 +10,7 @@ from neuromanifold.checkpoints.families.settings import (
     language_head,
     windows,
 )
+from neuromanifold.errors import FileFormatError
 
 _OUTER = {"@embed_tokens": "tokens", "@norm": "final_norm", "lm_head": "unembedding"}
 _AT = "@layers.{L}."
@@ -51,6 +52,14 @@ DEFAULTS: dict[str, dict[str, object]] = {
 """What Hugging Face's classes take where a configuration does not say, unless all take it."""
 
 
+_BIASES = {
+    "attention_bias": ("query_bias", "key_bias", "value_bias", "output_bias"),
+    "mlp_bias": ("gate_bias", "up_bias", "down_bias"),
+}
+_WITHOUT_FLAGS = ("mistral", "qwen2")
+"""Models whose classes do not ask the configuration for biases."""
+
+
 def _attention(settings: Settings, held: Shapes, model: str) -> Attention:
     d, heads = settings.whole("hidden_size"), settings.whole("num_attention_heads")
     size = settings.whole("head_dim", default=d // heads)
@@ -73,6 +82,17 @@ def _attention(settings: Settings, held: Shapes, model: str) -> Attention:
     )
 
 
+def _check_biases(settings: Settings, held: Shapes) -> None:
+    """Biases are read as the file has them; a class that is told there are none drops them."""
+    for key, names in _BIASES.items():
+        stored = [name for name in names if name in held]
+        if not settings.flag(key, True) and stored:
+            raise FileFormatError(
+                f"the configuration's {key} is false, and the file has a {stored[0]}; "
+                "correct the configuration, or remove the biases"
+            )
+
+
 def _cap(settings: Settings, key: str) -> float | None:
     return settings.real(key) if key in settings else None
 
@@ -81,6 +101,8 @@ def read(settings: Settings, held: Shapes) -> Block:
     """The block of a configuration of this kind."""
     model = settings.word("model_type", default="llama")
     settings = settings.under(defaults=DEFAULTS.get(model))
+    if model not in _WITHOUT_FLAGS:
+        _check_biases(settings, held)
     d, vocabulary = settings.whole("hidden_size"), settings.whole("vocab_size")
     gemma = model == "gemma2"
     act, softcap = "hidden_activation" if gemma else "hidden_act", "final_logit_softcapping"
