@@ -236,7 +236,7 @@ def half(w, x):
     ("f", "dimension", "why"),
     [
         (lambda w, x: w["a"] * x + 1e-20 * w["b"] * x**2, 2, "but no rounding"),
-        (lambda w, x: jnp.stack([w["a"] * x, cancelling(w, x)]), 1, "does not move as 10 of 20"),
+        (lambda w, x: jnp.stack([w["a"] * x, cancelling(w, x)]), 1, "of 20"),
         (lambda w, x: w["a"] * x + w["b"] * x - jax.lax.stop_gradient(w["b"] * x), 1, "not move"),
         (lambda w, x: w["a"] * x + doubled(w["a"] * x) + 0 * w["b"], 1, "does not move"),
         (half, 1, "does not move"),
