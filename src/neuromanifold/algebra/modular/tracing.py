@@ -199,6 +199,11 @@ def _explained(f: Callable[..., Any], error: Exception) -> Exception:
             f"the function{where} has a loop whose state changes its shape, its type or its "
             "structure from one step to the next: keep them as they are at the start"
         )
+    if "scatter_mul gradients" in str(error):
+        return ArgumentError(
+            f"the function{where} multiplies or divides at places that may be equal, of which JAX "
+            "has no derivative: give unique_indices=True if all differ"
+        )
     if not callable(f):
         return ArgumentError(f"a function of weights and one input was wanted; got {f!r}")
     return ArgumentError(
