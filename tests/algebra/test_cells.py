@@ -27,6 +27,10 @@ PIECEWISE = {
     "sort": (lambda x: jnp.sort(x, axis=0) * x, (4, 3)),
     "argsort": (lambda x: x[jnp.argsort(x[::-1])] * x, (6,)),
     "top k": (lambda x: x[0][lax.top_k(x[1], 3)[1]] * lax.top_k(x[1], 3)[0], (2, 8)),
+    "top k along another axis": (
+        lambda x: jnp.take_along_axis(x**2, lax.top_k(x, 2, axis=0)[1], 0) * lax.top_k(x.T, 2)[0].T,
+        (3, 3),
+    ),
     "argmax": (lambda x: x[0][jnp.argmax(x[1])] * x, (2, 8)),
     "one-hot": (lambda x: jax.nn.one_hot(jnp.argmax(x), 4) * x, (4,)),
     "median": (lambda x: jnp.median(x) * x, (5,)),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from neuromanifold.algebra.modular import over_prime_field
+from neuromanifold.algebra.modular import over_prime_field, rows_over_prime_field
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
@@ -137,3 +137,25 @@ def test_random_numbers_that_depend_on_the_precision_are_refused():
     f = lambda x: jnp.where(jax.random.bernoulli(jax.random.key(0), 0.5, (3,)), x, 0)  # noqa: E731
     with pytest.raises(NotCoveredError, match="draws random numbers, and the function is read in"):
         over_prime_field(f, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("f", "reason"),
+    [
+        (lambda x: x.at[1].apply(jnp.square), "`scatter` .* applies a function at some places"),
+        (lambda x: jax.lax.reduce_window(x, 3.0, jax.lax.add, (2,), (1,), "VALID"),
+         "`reduce_window` .* begins with a number of its own"),
+        (lambda x: jax.scipy.special.zeta(x, 2.0), "`zeta` .* has no derivative that is known"),
+        (lambda x: jnp.nextafter(x, 1.0), "`nextafter` .* has no derivative that is known"),
+    ],
+    ids=["apply", "window", "zeta", "nextafter"],
+)  # fmt: skip
+def test_what_jax_does_not_differentiate_is_named(f, reason):
+    with pytest.raises(NotCoveredError, match=reason):
+        over_prime_field(f, np.zeros(3))
+
+
+def test_products_at_places_that_may_be_equal_are_refused_in_a_sentence():
+    twice = jnp.array([0, 0])
+    with pytest.raises(ArgumentError, match=r"places that may be equal.*unique_indices=True"):
+        rows_over_prime_field(lambda w, x: x.at[twice].multiply(w), np.zeros(()), np.zeros(2), 1)

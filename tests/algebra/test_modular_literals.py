@@ -2,12 +2,14 @@
 
 from fractions import Fraction
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.modular.literals import HEIGHT, rational_array, widen
+from neuromanifold.algebra.modular.tracing import halves_of
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.errors import ArgumentError
 
@@ -103,6 +105,13 @@ def test_scalars_of_single_precision_mean_what_was_written():
     modular = over_prime_field(lambda x: third * x - whole, np.zeros(()))
     assert modular.dyadic_constants == ()
     assert modular(FIELD, FIELD.from_integers(6)).item() == -5
+
+
+def test_floats_of_half_precision_are_themselves_and_listed():
+    constants = jnp.asarray([1.0, 0.75, 0.1, np.e, -jnp.inf], jnp.bfloat16)
+    f = lambda x: jax.jit(lambda y: constants[:4] * y)(x.astype(jnp.bfloat16)) + 0.7  # noqa: E731
+    assert halves_of(f, np.zeros(4)) == (0.10009765625, 0.69921875, 2.71875)
+    assert halves_of(lambda x: np.float32(0.1) * x + 0.7, np.zeros(4)) == ()
 
 
 def test_a_constant_without_residue_asks_for_another_prime():

@@ -1,12 +1,17 @@
 """Dimensions of piecewise functions on the cells of real points."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from neuromanifold.certificates.cells import branches, real_inputs, with_branches
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.exact import certify, certify_function
+from neuromanifold.certificates.verify import verify
+from neuromanifold.errors import ArgumentError
 from neuromanifold.symmetry.families import network
 
 Z = np.zeros
@@ -56,26 +61,64 @@ def test_the_functional_dimension_of_a_relu_network_depends_on_the_cell():
     assert Certificate.from_dict(found[1].to_dict()) == found[1]
 
 
+DEEP = (Z((3, 2)), Z(3), Z((3, 3)), Z(3), Z((1, 3)))
+
+
+def deep(w, x):
+    return (w[4] @ jax.nn.relu(w[2] @ jax.nn.relu(w[0] @ x + w[1]) + w[3]))[0]
+
+
 def rare(w, x):
     """All weights but the first are seen at few inputs."""
     return w[0] * x[0] ** 2 + jnp.where(jnp.abs(x[1]) < 0.2, w[1:] @ x, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("net", "options", "dimension"),
-    [
-        (NETWORK, {"seed": 4}, 10),
-        (NETWORK, {"inputs": 9}, 10),
-        (network(rare, Z(7), Z(6)), {}, 7),
-        (network(lambda w, t: w[t] @ w.T, Z((4, 2)), np.array(3)), {"inputs": 5}, 7),
-    ],
-    ids=["a neuron", "few inputs", "a rare cell", "tokens"],
-)
-def test_a_cell_is_not_known_by_the_few_rows_that_lie_in_it(net, options, dimension):
+TOKENS = network(lambda w, t: w[t] @ w.T, Z((4, 2)), np.array(3))
+
+
+@pytest.mark.parametrize(("net", "inputs", "dimension"), [(NETWORK, 9, 10), (TOKENS, 5, 7)])
+def test_a_cell_is_not_known_by_the_few_rows_that_lie_in_it(net, inputs, dimension):
     """By hand: the function on the cells met, from all their inputs, has more dimensions."""
-    certificate = certify(net, **options)
+    certificate = certify(net, inputs=inputs)
     assert certificate.rank < dimension
     assert certificate.verdict == "bounds"
+
+
+@pytest.mark.parametrize(
+    ("net", "seed", "dimension", "verdict"),
+    [
+        (NETWORK, 4, 10, "exact given symmetries"),
+        (network(rare, Z(7), Z(6)), 0, 7, "exact"),
+        (network(deep, DEEP, Z(2)), 4, 13, "probable"),
+    ],
+    ids=["a neuron", "a rare cell", "two layers"],
+)
+def test_the_cells_met_get_rows_until_they_show_all(net, seed, dimension, verdict):
+    certificate = certify(net, seed=seed)
+    assert (certificate.rank, certificate.verdict) == (dimension, verdict)
+    assert (dimension, True) == dense_rank(net, seed, certificate.readings.cells)
+    again = Certificate.from_dict(certificate.to_dict())
+    assert verify(again, net).agrees
+    assert verify(again, net, prime=8388587).agrees
+    with pytest.raises(ArgumentError, match=r"claims 1099511627776 inputs"):
+        verify(replace(again, readings=replace(again.readings, cells=2**40)), net)
+
+
+def dense_rank(net, seed, cells):
+    """The rank in floats of the functions of the first cells, at many inputs each, and a gap."""
+    found = branches(net, seed, None, cells)
+    generator = np.random.default_rng(0)
+    weights = net.assemble(generator.standard_normal(net.columns))
+    inputs = [generator.standard_normal((cells * 16, *leaf.shape)) for leaf in real_inputs(net)]
+    arrays = [np.repeat(np.asarray(x), 16, axis=0) for x in found.arrays]
+    with jax.enable_x64(True):
+        row = jax.jacrev(lambda w, x, b: with_branches(net).apply(w, (x, b)))
+        J = jax.jit(jax.vmap(row, (None, 0, 0)))(dict(weights), inputs, arrays)
+    matrix = np.concatenate([np.reshape(J[t.name], (cells * 16, -1)) for t in net.tensors], 1)
+    sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
+    values = np.linalg.svd(matrix / np.where(sizes, sizes, 1), compute_uv=False)
+    rank = int(np.sum(values > 1e-9 * values[0]))
+    return rank, bool(np.all(values[rank:] < 1e-13 * values[0]))
 
 
 @pytest.mark.parametrize("g", [jax.nn.relu6, lambda z: jnp.clip(z, -3, 2)])

@@ -189,3 +189,12 @@ def test_a_piecewise_function_has_a_ledger_of_its_cell():
     ledger = nm.explain(nm.network(f, (two, two), two))
     assert (ledger.parameters, ledger.unexplained) == (4, 2)
     assert str(ledger).startswith("<lambda>: 4 parameters = 2 dimension + 2 unexplained (probable")
+
+
+def test_directions_of_a_piecewise_network_are_not_those_of_its_cells():
+    """The inputs of the certificate and those of the float Jacobian lie in different cells."""
+    ledger = explain(
+        nm.network(lambda w, x: w[0] * jax.nn.relu(w[1] * x), np.zeros(2), np.zeros(1))
+    )
+    assert (ledger.hidden, ledger.kernel) == (1, None)
+    assert "piecewise" in ledger.remark

@@ -14,11 +14,17 @@ ONE = np.zeros(())
 BASE = 1.2345678
 LOW = -20000.0
 PRIME = 8388593
+QUARTER = jnp.asarray(np.pi / 2, jnp.bfloat16)
 
 
 def vanishes(g):
     """One weight on a function that is zero, written so that this does not show, and one on x."""
     return lambda w, x: w[0] * g(x) + w[1] * jnp.sum(x)
+
+
+def halved(g, dtype):
+    """The same in half precision, in which constants have few bits."""
+    return vanishes(lambda x: g(x.astype(dtype)))
 
 
 def vanishes_on_weights(g):
@@ -65,6 +71,15 @@ ONE_DIMENSION = {
     "log2": (vanishes(lambda x: jnp.log2(2 * x) - jnp.log2(x) - 1), ONE),
     "log10": (vanishes(lambda x: jnp.log10(10 * x) - jnp.log10(x) - 1), ONE),
     "e": (vanishes(lambda x: jnp.exp(x + 1) - np.e * jnp.exp(x)), ONE),
+    "e in bfloat16": (halved(lambda x: jnp.exp(x + 1) - np.e * jnp.exp(x), jnp.bfloat16), ONE),
+    "e in float16, in cells": (
+        halved(lambda x: jnp.abs(jnp.exp(x + 1) - np.e * jnp.exp(x)), jnp.float16),
+        ONE,
+    ),
+    "a quarter turn in bfloat16, inside": (
+        halved(jax.jit(lambda x: jnp.sin(x + QUARTER) - jnp.cos(x)), jnp.bfloat16),
+        ONE,
+    ),
     "log 3": (vanishes(lambda x: jnp.exp(x + np.log(3.0)) - 3 * jnp.exp(x)), ONE),
     "a quarter turn": (vanishes(lambda x: jnp.sin(x + np.pi / 2) - jnp.cos(x)), ONE),
     "a whole turn": (

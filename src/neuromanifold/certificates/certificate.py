@@ -19,7 +19,7 @@ from neuromanifold.errors import FileFormatError
 from neuromanifold.files import read_json_file, write_file
 
 FORMAT = "neuromanifold certificate"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 Verdict = Literal["exact", "exact given symmetries", "probable", "bounds"]
 Reading = Literal["residues", "balls"]

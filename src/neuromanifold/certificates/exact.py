@@ -8,6 +8,7 @@ network (virtual-bound and the like). When they meet, the dimension is proved.
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -21,7 +22,12 @@ from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.ball_rank import ball_rank
 from neuromanifold.certificates.certificate import Certificate, Function, Reading
-from neuromanifold.certificates.jacobian import JacobianRank, Readings, jacobian_rank
+from neuromanifold.certificates.jacobian import (
+    JacobianRank,
+    Readings,
+    jacobian_rank,
+    settled_rank,
+)
 from neuromanifold.certificates.point import GivenWeights, Point, at_a_point
 from neuromanifold.certificates.probable import Probable, probable
 from neuromanifold.certificates.symmetry_bound import (
@@ -80,8 +86,12 @@ def certify(
     def compute(point: Point) -> Certificate:
         kernel = known_kernel(net, net.assemble(point.weights), point.field, point.seed)
         upper, source = upper_bound(net, kernel.families)
-        found = jacobian_rank(bare, point, upper, kernel.checks, inputs, without=kernel.pivots)
+        if inputs is None:
+            found = settled_rank(bare, point, upper, kernel.checks, without=kernel.pivots)
+        else:
+            found = jacobian_rank(bare, point, upper, kernel.checks, inputs, without=kernel.pivots)
         check_kernel(net, found, kernel)
+        point = replace(point, cells=found.readings.cells or None)
         shown = point.obligations(bare, found.batch)
         rank = max(0, found.rank - len(net.constants))
         if rank > upper and all(one.met for one in shown):

@@ -19,7 +19,7 @@ only. "Yes" rests on the prime and on the random inputs.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
@@ -31,7 +31,6 @@ from neuromanifold.algebra.modular import Obligation, rows_over_prime_field
 from neuromanifold.algebra.modular.tracing import output_of
 from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
-from neuromanifold.certificates.cells import cells_for, pieces
 from neuromanifold.certificates.exact import (
     certificate_field,
     check_kernel,
@@ -39,7 +38,7 @@ from neuromanifold.certificates.exact import (
     upper_bound,
     weights_hash,
 )
-from neuromanifold.certificates.jacobian import JacobianRank, jacobian_rank
+from neuromanifold.certificates.jacobian import settled_rank
 from neuromanifold.certificates.point import Point, at_a_point
 from neuromanifold.certificates.quantity import Quantity
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
@@ -160,7 +159,7 @@ def identifiable(
         blocks = list(known_generators(net, at, field))
         kernel = known_kernel(net, at, field, seed)
         upper, _ = upper_bound(net, kernel.families)
-        found = _settled_rank(net, point, upper, kernel.checks)
+        found = settled_rank(net.bare, point, upper, kernel.checks)
         check_kernel(net, found, kernel)
         rows = gradients(field, at)
         grown = found.row_space.add(rows)
@@ -188,21 +187,6 @@ def identifiable(
         )
 
     return at_a_point(net, field, seed, compute, given)
-
-
-def _settled_rank(
-    net: Network, point: Point, upper: int, kernel: Float[np.ndarray, "columns checks"]
-) -> JacobianRank:
-    """The rank of the Jacobian, of a piecewise network with rows until its cells add nothing."""
-    found = jacobian_rank(net.bare, point, upper, kernel)
-    if pieces(net.bare) is None:
-        return found
-    there = replace(point, cells=cells_for(net.bare, found.inputs))
-    while True:
-        more = jacobian_rank(net.bare, there, upper, kernel, 2 * found.inputs)
-        if more.rank == found.rank:
-            return found
-        found = more
 
 
 def _gradients(

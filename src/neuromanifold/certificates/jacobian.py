@@ -8,7 +8,7 @@ reaches the full rank.
 
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -21,7 +21,7 @@ from neuromanifold.algebra.elimination import Indices
 from neuromanifold.algebra.modular import settled
 from neuromanifold.algebra.modular.square_roots.radicands import Redraw
 from neuromanifold.algebra.prime_field import Residues
-from neuromanifold.certificates.cells import pieces, possible_inputs, real_inputs
+from neuromanifold.certificates.cells import cells_for, pieces, possible_inputs, real_inputs
 from neuromanifold.certificates.features import freed
 from neuromanifold.certificates.point import OtherWeightsError, Point, drawn_weights
 from neuromanifold.certificates.program import rows_program, weight_leaves
@@ -125,6 +125,8 @@ class Readings:
             none.
         whole: the number of distinct inputs of whole numbers; 0 if inputs are real.
         possible: how many of those there are.
+        cells: how many inputs gave the branches of all rows, in turn, where the rows of a cell were
+            too few to show it; 0 elsewhere.
     """
 
     dyadic: tuple[float, ...] = ()
@@ -133,6 +135,7 @@ class Readings:
     patterns: int = 0
     whole: int = 0
     possible: int = 0
+    cells: int = 0
 
 
 def readings_of(network: Network, point: Point, inputs: int, batch: int) -> Readings:
@@ -143,7 +146,7 @@ def readings_of(network: Network, point: Point, inputs: int, batch: int) -> Read
         return Readings(*read)
     branches = point.branches(network, inputs)
     patterns = branches.patterns if found.has_cells else 0
-    return Readings(*read, patterns, branches.whole, possible_inputs(network))
+    return Readings(*read, patterns, branches.whole, possible_inputs(network), point.cells or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +213,30 @@ def jacobian_rank(
         readings_of(network, point, used, batch),
         form,
     )
+
+
+def settled_rank(
+    network: Network,
+    point: Point,
+    upper: int,
+    kernel: Float[np.ndarray, "columns checks"],
+    *,
+    without: Indices | None = None,
+) -> JacobianRank:
+    """`jacobian_rank`, of a piecewise network with rows until the cells it meets add nothing."""
+    found = jacobian_rank(network, point, upper, kernel, without=without)
+    if pieces(network) is None:
+        return found
+    there = replace(point, cells=cells_for(network, found.inputs))
+    most = upper + len(network.constants)
+    while found.rank < most and 2 * found.inputs <= most_inputs(network):
+        more = jacobian_rank(network, there, upper, kernel, 2 * found.inputs, without=without)
+        if more.rank == found.rank:
+            break
+        found = more
+    return found
+
+
+def most_inputs(network: Network) -> int:
+    """The most inputs that a certificate takes by itself, and that a verification takes."""
+    return max(10_000, 64 * network.columns)

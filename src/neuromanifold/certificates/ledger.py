@@ -86,6 +86,8 @@ class Ledger(Displayed):
         """Why there are no directions, where some were to be expected."""
         if not self.hidden or self.kernel is not None:
             return ""
+        if self.certificate.readings.patterns:
+            return "directions are not shown for piecewise networks: other cells have other ones"
         return (
             f"directions are shown for at most {LARGEST_NETWORK} parameters; "
             f"this network has {self.parameters}"
@@ -140,7 +142,8 @@ scaling + 2 head mixing + 0 unexplained (exact; prime 8388593, seed 0).
     net = at_weights(network(subject, readout=readout), weights)
     certificate = certify(net, seed=seed, prime=prime, weights=weights)
     ledger = Ledger(certificate, ledger_lines(certificate, net), None)
-    if not ledger.hidden or net.parameters > LARGEST_NETWORK:
+    large = net.parameters > LARGEST_NETWORK
+    if not ledger.hidden or large or certificate.readings.patterns:
         return ledger
     return replace(ledger, kernel=hidden_kernel(certificate, net, weights))
 

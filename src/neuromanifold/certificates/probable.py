@@ -67,7 +67,7 @@ def probable(net: Network, point: Point, rank: int, inputs: int) -> Probable | N
     """
     count, cells = rank + SPARE_ROWS, None
     if pieces(net) is not None:
-        cells = cells_for(net, inputs)
+        cells = point.cells or cells_for(net, inputs)
         count = inputs + cells
     other = PrimeField(next(p for p in SECOND_PRIMES if p != point.field.modulus))
     fields = (point.field, point.field, other)

@@ -14,6 +14,7 @@ from neuromanifold.algebra.modular import (
     rows_over_prime_field,
 )
 from neuromanifold.algebra.modular.formal.relations import Relations
+from neuromanifold.algebra.modular.tracing import halves_of
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.cells import with_branches
 from neuromanifold.networks.network import Network
@@ -34,8 +35,9 @@ def rows_program(network: Network, batch: int) -> ModularFunction:
     have its branches as a second part (cells).
     """
     cells = with_branches(network)
+    halves = halves_of(network.apply, *network.shapes)
     return rows_over_prime_field(
-        cells.apply, network.shapes[0], cells.sample, batch, network.output
+        cells.apply, network.shapes[0], cells.sample, batch, network.output, halves
     )
 
 

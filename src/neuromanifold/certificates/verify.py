@@ -36,6 +36,7 @@ from neuromanifold.certificates.jacobian import (
     batches,
     drawn,
     jacobian_rows,
+    most_inputs,
     readings_of,
     samples,
 )
@@ -117,10 +118,10 @@ def verify(
     """
     net = _subject(certificate, subject)
     _check_weights(certificate, net, weights)
-    most = max(_MANY_INPUTS, 4 * net.columns)  # certificates take about two for each column
-    if certificate.inputs > most:
+    most, claimed = most_inputs(net), max(certificate.inputs, certificate.readings.cells)
+    if claimed > most:
         raise ArgumentError(
-            f"the certificate claims {certificate.inputs} inputs, and verification takes at most "
+            f"the certificate claims {claimed} inputs, and verification takes at most "
             f"{most} for {net.columns} columns; make it again with fewer"
         )
     net = at_weights(net, weights)
@@ -142,7 +143,6 @@ def verify(
     return at_a_point(net, field, certificate.seed, compute, given, attempts)
 
 
-_MANY_INPUTS = 10_000
 _ASKED = frozenset(
     {"format", "version", "checksum", "versions", "seconds"}
     | {"architecture", "prime", "seed", "attempt", "inputs", "reading"}
@@ -165,9 +165,11 @@ def _recomputed(
 ) -> tuple[Certificate, tuple[Check, ...]]:
     """The certificate as it has to be, made by other means, and what only the twin can check.
 
-    Only what was asked comes from the certificate: the network, the point, the number of inputs.
+    Only what was asked comes from the certificate: the network, the point, the number of inputs and
+    of those that give the branches.
     """
     p, count = point.field.modulus, certificate.inputs
+    point = replace(point, cells=certificate.readings.cells or None)
     weights = net.assemble(point.weights)
     blocks = known_generators(net, weights, point.field)
     families = _family_ranks([(block.family, net.dense(block)) for block in blocks], p)
@@ -217,6 +219,7 @@ def _further(
     """The further points of the recorded prime, also where the rest is taken over another one."""
 
     def compute(recorded: Point) -> Probable | None:
+        recorded = replace(recorded, cells=point.cells)
         return further_points(net, recorded, rank, certificate.inputs, upper, obligations)
 
     if point.field.modulus == certificate.prime:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 import jax
@@ -12,6 +13,11 @@ from neuromanifold.errors import ArgumentError, DiagramError
 from neuromanifold.networks.family import Family
 from neuromanifold.networks.network import Network
 from neuromanifold.networks.space import Tensor
+
+
+def _shown(tree: Any) -> str:
+    """A structure in Python's own words, with a star for each array."""
+    return shorten(str(tree).removeprefix("PyTreeDef(").removesuffix(")"), 200, placeholder=" …")
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class Structure:
         if tree != self.tree:
             if isinstance(weights, Mapping) and set(weights) >= {n for n in self.leaves if n}:
                 return dict(weights)
-            raise ArgumentError(f"weights of the form {self.tree} were wanted; got {tree}")
+            raise ArgumentError(f"weights like {_shown(self.tree)} were wanted; got {_shown(tree)}")
         return {name: leaf for name, leaf in zip(self.leaves, leaves, strict=True) if name}
 
     def rebuilt(self, weights: Mapping[str, Any]) -> Any:

@@ -23,6 +23,7 @@ from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.rules.elementary import OpeningRule
 from neuromanifold.algebra.modular.rules.indexing import MOVED, sources_of
 from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
+from neuromanifold.algebra.modular.tracing import halves_of
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 _ROOT_OF_PI = math.sqrt(math.pi)
@@ -115,7 +116,8 @@ def floats_taken(f: Callable[..., Any], *arguments: Any) -> tuple[float, ...]:
     Each stands for itself here, and not for the number which it may have been rounded from.
     """
     floats = sorted(_floats(flattened(f, *arguments)[0]))
-    return rational_array(np.array([x for x in floats if np.isfinite(x)])).dyadic
+    read = rational_array(np.array([x for x in floats if np.isfinite(x)]))
+    return tuple(sorted({*read.dyadic, *halves_of(f, *arguments)}))
 
 
 def _floats(jaxpr: Any) -> frozenset[float]:

@@ -163,11 +163,16 @@ def _whole(matrix: Any, x: Any, axis: int) -> Any:
 
 def _top_k(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
     (x,) = operands
-    count = equation.params["k"]
-    matrix = _permuted(decider, x, lambda k: jnp.argsort(-k, axis=-1), count)
-    values = jnp.einsum("...kn,...n->...k", matrix, x)
+    count, axis = equation.params["k"], equation.params["axis"]
+    lines = jnp.moveaxis(x, axis, -1)
+    matrix = _permuted(decider, lines, lambda k: jnp.argsort(-k, axis=-1), count)
+    values = jnp.moveaxis(jnp.einsum("...kn,...n->...k", matrix, lines), -1, axis)
     dtype = equation.outvars[1].aval.dtype
-    return [values, decider.discrete(lambda: jnp.argmax(matrix, axis=-1).astype(dtype))]
+
+    def places() -> Any:
+        return jnp.moveaxis(jnp.argmax(matrix, axis=-1).astype(dtype), -1, axis)
+
+    return [values, decider.discrete(places)]
 
 
 PIECEWISE: dict[str, CellRule] = {

@@ -29,6 +29,7 @@ class ModularFunction:
         maxima: the slots of maxima that were replaced by another entry, and where they come from.
         masks_read: the large negative constants that were read as minus infinity.
         samples: for each leaf of the arguments whether its first axis runs over samples.
+        halves: its floats of half precision, which may stand for other numbers.
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class ModularFunction:
         values: Sequence[Unknown],
         structures: tuple[Any, Any],
         samples: Sequence[bool],
+        halves: Sequence[float] = (),
     ) -> None:
         self.jaxpr = jaxpr
-        self.samples = tuple(samples)
+        self.samples, self.halves = tuple(samples), tuple(halves)
         self._recorder = recorder
         self._arguments, self._results = structures
         self._residues: dict[int, dict[int, Residues]] = {}
@@ -104,7 +106,7 @@ class ModularFunction:
     @property
     def dyadic_constants(self) -> tuple[float, ...]:
         """The constants taken as the exact value of their float, in increasing order."""
-        return _sorted(constant.dyadic for _, constant in self._program.constants)
+        return _sorted([self.halves, *(c.dyadic for _, c in self._program.constants)])
 
     @property
     def suspect_constants(self) -> tuple[float, ...]:
@@ -210,7 +212,12 @@ def over_prime_field(f: Callable[..., Any], *examples: Any) -> ModularFunction:
 
 
 def rows_over_prime_field(
-    f: Callable[[Any, Any], Any], weights: Any, inputs: Any, batch: int, output: Any = None
+    f: Callable[[Any, Any], Any],
+    weights: Any,
+    inputs: Any,
+    batch: int,
+    output: Any = None,
+    halves: Sequence[float] = (),
 ) -> ModularFunction:
     """The rows uᵀ ∂f/∂w of `batch` inputs with one cotangent u each, on residues (field-rank).
 
@@ -223,6 +230,7 @@ def rows_over_prime_field(
         inputs: a pytree with the shapes of one input.
         batch: how many inputs.
         output: a pytree with the shapes of the output, where they are known.
+        halves: floats of half precision that the function had before it was prepared.
 
     Returns:
         A function of the weights, then of inputs and cotangents with a leading axis, whose value is
@@ -243,11 +251,14 @@ def rows_over_prime_field(
 
     stacked = jax.tree.map(stack, shapes_of((inputs, output)))
     rows = jax.vmap(row, in_axes=(None, 0, 0))
-    return _recorded(rows, (weights, *stacked), [False, True, True])
+    return _recorded(rows, (weights, *stacked), [False, True, True], halves)
 
 
 def _recorded(
-    f: Callable[..., tuple[Any, Any]], examples: Sequence[Any], samples: Sequence[bool]
+    f: Callable[..., tuple[Any, Any]],
+    examples: Sequence[Any],
+    samples: Sequence[bool],
+    halves: Sequence[float] = (),
 ) -> ModularFunction:
     """The first result of `f` as a function on residues, with the second as its values."""
     shapes = shapes_of(tuple(examples))
@@ -277,4 +288,5 @@ def _recorded(
         values or outputs,
         (([leaf.shape for leaf in leaves], arguments), results),
         by_leaf,
+        halves,
     )

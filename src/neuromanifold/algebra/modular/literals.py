@@ -7,8 +7,12 @@ A program says 1/3 by writing the nearest float. A finite float x is therefore r
   the last place of x, when there is one (0.1, 1/3); up to `HEIGHT_SINGLE` in single precision;
 - its exact dyadic value otherwise (1/√2, π, e^36, the single-precision e); those are listed, since
   the function that is evaluated then contains the float and not the number which it may stand for.
+
+Half precision has too few bits to tell a number from what it was rounded from: its floats are
+themselves, and listed.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import frexp, ulp
@@ -28,6 +32,8 @@ HEIGHT_SINGLE = 100
 # What is rounded to single precision ends in ten zeros once in 2^10 times; what is rounded to
 # double precision is a whole number below 2^40 once in 2^12 times.
 _FEW_BITS = 14
+# What is rounded to bfloat16 ends in six zeros once in 2^6 times: 1, 2, 3/4 and the like.
+_FEW_BITS_HALF = 2
 _SINGLE = 24
 _LARGEST_WHOLE = 2**40
 # Entries this much smaller than the largest of their array are suspected to be rounding noise.
@@ -113,6 +119,17 @@ def _bits(x: float) -> int:
     """How many binary digits a float has between its first and its last that are not 0."""
     n = abs(int(frexp(x)[0] * 2**53))
     return n.bit_length() - (n & -n).bit_length() + 1
+
+
+def rounded_halves(constants: Iterable[Any]) -> tuple[float, ...]:
+    """The finite floats of half precision, or less, that may stand for another number."""
+    arrays = [
+        np.asarray(x, dtype=float)
+        for x in constants
+        if jax.dtypes.issubdtype(getattr(x, "dtype", bool), np.floating) and x.dtype.itemsize <= 2
+    ]
+    floats = {x for array in arrays for x in array.reshape(-1).tolist() if np.isfinite(x)}
+    return tuple(sorted(x for x in floats if _bits(x) > _FEW_BITS_HALF))
 
 
 def in_float64(array: Any) -> Any:

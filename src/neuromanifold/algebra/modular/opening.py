@@ -134,6 +134,8 @@ class Opening:
             return operands
         if any(map(is_complex, (*equation.invars, *equation.outvars))):
             return self._in_parts(equation, operands)
+        if (why := _underived(equation)) is not None:
+            raise NotCoveredError(f"{self.where(equation)} {why}")
         arrays = [operand.array for operand in operands]
         with source_info_util.user_context(self._origin(equation)):
             if name in self.rules:
@@ -234,6 +236,21 @@ def _parts(value: Value) -> tuple[Any, Any]:
     return Known(in_float64(value.array.real)), (
         Known(in_float64(imaginary)) if imaginary.any() else None
     )
+
+
+def _underived(equation: Any) -> str | None:
+    """Why an equation has no derivative, where JAX has none."""
+    name, params = equation.primitive.name, equation.params
+    if name == "scatter" and params["update_jaxpr"] is not None:
+        return "applies a function at some places: compute it everywhere and use jax.numpy.where"
+    if name == "reduce_window":
+        return (
+            "begins with a number of its own, or does something else than add or compare: take "
+            "the sum or the maximum of windows, and what it begins with afterwards"
+        )
+    if name in {"nextafter", "zeta"}:
+        return "has no derivative that is known here: write the function without it"
+    return None
 
 
 def _is_nonnegative(value: Value) -> bool:

@@ -5,7 +5,7 @@ import inspect
 import re
 import textwrap
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import errors
 from jax.extend import source_info_util
-from jax.extend.core import ClosedJaxpr, jaxprs_in_params
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from jax.interpreters import partial_eval
 
+from neuromanifold.algebra.modular.literals import rounded_halves
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.errors import ArgumentError, NeuromanifoldError, NotCoveredError
 
@@ -84,6 +85,23 @@ def whole_jaxpr(f: Callable[..., Any], shapes: Sequence[Any]) -> tuple[ClosedJax
         return _in_type(f, shapes, np.dtype(np.float32))
     except Exception as error:
         raise _explained(f, error) from None
+
+
+def halves_of(f: Callable[..., Any], *examples: Any) -> tuple[float, ...]:
+    """The floats of half precision in the program of `f` that may stand for other numbers."""
+    return rounded_halves(_constants(traced(f, shapes_of(examples, whole=True))[0]))
+
+
+def _constants(closed: ClosedJaxpr) -> Iterator[Any]:
+    """The constants of a jaxpr and of those inside."""
+    yield from closed.consts
+    for equation in closed.jaxpr.eqns:
+        yield from (atom.val for atom in equation.invars if isinstance(atom, Literal))
+        for part in jax.tree.leaves(list(equation.params.values())):
+            if isinstance(part, ClosedJaxpr):
+                yield from _constants(part)
+            elif isinstance(part, Jaxpr):
+                yield from _constants(ClosedJaxpr(part, ()))
 
 
 def output_of(f: Callable[..., Any], shapes: Sequence[Any]) -> Any:
@@ -180,6 +198,11 @@ def _explained(f: Callable[..., Any], error: Exception) -> Exception:
         return ArgumentError(
             f"the function{where} has a loop whose state changes its shape, its type or its "
             "structure from one step to the next: keep them as they are at the start"
+        )
+    if "scatter_mul gradients" in str(error):
+        return ArgumentError(
+            f"the function{where} multiplies or divides at places that may be equal, of which JAX "
+            "has no derivative: give unique_indices=True if all differ"
         )
     if not callable(f):
         return ArgumentError(f"a function of weights and one input was wanted; got {f!r}")
