@@ -48,6 +48,7 @@ from neuromanifold.certificates.symmetry_bound import (
 )
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
 from neuromanifold.certificates.virtual_rank import at_weights
+from neuromanifold.cost import Cost, sizes_of, usual_limits, verifying
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.network import Network
@@ -106,18 +107,28 @@ def verify(
     *,
     prime: int | None = None,
     weights: Any = None,
+    limits: Cost | None = None,
 ) -> Verification:
     """Recompute a certificate, optionally with another prime.
+
+    The sizes of an architecture are what a file says: what would cost too much is refused before
+    anything is made of them.
 
     Args:
         certificate: the certificate.
         subject: the network; not needed where the certificate names an architecture.
         prime: another prime; by default the recorded one.
         weights: the given weights, for a certificate of a local dimension.
+        limits: the memory and time allowed for an architecture; by default half of the free memory
+            and an hour.
     """
+    if certificate.architecture is not None:
+        sizes = sizes_of(certificate.architecture)
+        expected = verifying(sizes, min(certificate.inputs, _most_inputs(sizes.parameters)))
+        expected.check(limits or usual_limits(), "verifying")
     net = _subject(certificate, subject)
     _check_weights(certificate, net, weights)
-    most = max(_MANY_INPUTS, 4 * net.columns)  # certificates take about two for each column
+    most = _most_inputs(net.columns)
     if certificate.inputs > most:
         raise ArgumentError(
             f"the certificate claims {certificate.inputs} inputs, and verification takes at most "
@@ -142,7 +153,11 @@ def verify(
     return at_a_point(net, field, certificate.seed, compute, given, attempts)
 
 
-_MANY_INPUTS = 10_000
+def _most_inputs(columns: int) -> int:
+    """Certificates take about two inputs for each column."""
+    return max(10_000, 4 * columns)
+
+
 _ASKED = frozenset(
     {"format", "version", "checksum", "versions", "seconds"}
     | {"architecture", "prime", "seed", "attempt", "inputs", "reading"}
