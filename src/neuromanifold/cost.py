@@ -75,6 +75,7 @@ class Sizes:
         largest: the longest side of a matrix of weights.
         unknowns: the sides of all matrices squared, and their entries: what discovery solves for.
         kernel: kernel directions that changes of basis span, whose columns are left out of a rank.
+        mixings: pairs of heads of a layer, if heads can mix: unknowns of their own in each layer.
     """
 
     parameters: int
@@ -85,6 +86,7 @@ class Sizes:
     largest: int
     unknowns: int
     kernel: int = 0
+    mixings: int = 0
 
 
 def sizes_of(architecture: Architecture) -> Sizes:
@@ -104,6 +106,7 @@ def sizes_of(architecture: Architecture) -> Sizes:
         largest=max(*architecture.widths, *architecture.ranks),
         unknowns=H * sum(m * m + n * n + m * n for m, n in matrices),
         kernel=min(changes, 2 * architecture.parameters // 3),
+        mixings=0 if H == 1 or not architecture.is_linear_in_scores else H * H,
     )
 
 
@@ -125,9 +128,9 @@ def certifying(sizes: Sizes, inputs: int | None = None) -> Cost:
     Rows of N columns are evaluated `_BATCH` at a time. The tangent vectors of one family after the
     other are held with their own echelon form, each in the columns of a layer or two. With E
     exponentials their exponents fill a square of side E, of which an elimination holds several
-    copies.
+    copies; the mixings of heads fill one too, layer by layer.
     """
-    N, E = sizes.parameters, sizes.exponentials
+    N, E, M = sizes.parameters, sizes.exponentials, sizes.mixings
     n, layer = N - sizes.kernel, N / sizes.depth
     rows = n + 8 if inputs is None else inputs
     batch = min(rows, _BATCH)
@@ -135,8 +138,9 @@ def certifying(sizes: Sizes, inputs: int | None = None) -> Cost:
     tracing = 0.05 + 0.05 * sizes.depth * (2 if E else 1)
     evaluating = 1e-8 * rows * (N + sizes.activations)
     elimination = 6e-11 * min(rows, n) ** 2 * float(n) + 1e-10 * float(E) ** 3
-    symmetries = 6e-11 * sizes.kernel * layer * layer
-    return _cost(held + sizes.kernel * layer, tracing + evaluating + elimination + symmetries)
+    symmetries = 6e-11 * sizes.kernel * layer * layer + 1e-8 * sizes.depth * M * (M + layer)
+    held += sizes.kernel * layer + 2 * M * (M + layer)
+    return _cost(held, tracing + evaluating + elimination + symmetries)
 
 
 def discovering(sizes: Sizes) -> Cost:
@@ -164,9 +168,12 @@ def verifying(sizes: Sizes, inputs: int | None = None) -> Cost:
     rows = N + 8 if inputs is None else inputs
     proof = certifying(sizes, inputs)
     held = 12 * rows * N + 20 * E * E
-    # A row costs what the network costs, with N derivatives beside every number.
+    # A row costs what the network costs, with N derivatives beside every number. The exponents are
+    # those of 2 E inputs, one Python integer after the other.
     naive = 1.2e-8 * rows * N * sizes.activations * sizes.largest
     naive += 2e-10 * rows * N * N + 4e-10 * float(E) ** 3
+    naive += 2e-3 * sizes.depth * rows + 2 * E * (2e-3 * sizes.depth + 5e-6 * E)
+    naive += 2e-9 * (sizes.kernel + sizes.depth * sizes.mixings) * float(N) * N
     return proof + _cost(held, naive)
 
 
@@ -233,6 +240,11 @@ def factoring(stored: int) -> Cost:
 
 def _cost(numbers: float, seconds: float) -> Cost:
     return Cost(_PROGRAM + _FLOAT * numbers, seconds)
+
+
+def usual_limits() -> Cost:
+    """What is allowed where nobody says: half of the free memory, and an hour."""
+    return Cost(free_memory() / 2, 3600.0)
 
 
 def free_memory() -> int:

@@ -9,6 +9,7 @@ import neuromanifold as nm
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.certificate import Certificate, _checksum, load_certificate
 from neuromanifold.certificates.exact import certify
+from neuromanifold.cost import Cost, TooLargeError
 from neuromanifold.errors import ArgumentError, FileFormatError
 
 SMALL = Architecture((2, 2), (1,), 2)
@@ -136,3 +137,28 @@ def test_what_no_certificate_is_about_is_refused():
     many = signed(json.dumps(own.to_dict()), inputs=2**60)
     with pytest.raises(ArgumentError, match="claims 1152921504606846976 inputs"):
         nm.verify(Certificate.from_dict(many))
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"widths": [2**31, 2**31], "ranks": [2**31]},
+        {"tokens": 2**31, "attention": "softmax"},
+        {"heads": 2**31},
+        {"heads": 1000},
+        {"tokens": 500, "attention": "softmax"},
+    ],
+    ids=str,
+)
+def test_sizes_that_no_machine_holds_are_refused_before_anything_is_made(text, sizes):
+    architecture = {**json.loads(text)["architecture"], **sizes}
+    forged = Certificate.from_dict(signed(text, architecture=architecture))
+    with pytest.raises(TooLargeError, match="verifying would take about"):
+        nm.verify(forged)
+
+
+def test_a_verification_may_be_allowed_less(text):
+    certificate = Certificate.from_dict(json.loads(text))
+    with pytest.raises(TooLargeError, match="are allowed"):
+        nm.verify(certificate, limits=Cost(2**40, 1e-3))
+    assert nm.verify(certificate, limits=Cost(2**40, 3600)).agrees

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.errors import NotCoveredError
 from neuromanifold.fibers.describe import describe_fiber
 from neuromanifold.fibers.fingerprint import fingerprint
 from neuromanifold.fibers.normal_form.canonical import canonical_form
@@ -249,3 +250,36 @@ def test_the_fingerprint_keeps_its_promise():
     heads = random_weights(deep_softmax(2, heads=2), 0)
     assert fingerprint(heads).hash is None
     assert "none" in str(fingerprint(heads))
+
+
+def test_a_function_below_all_floats_is_not_zero():
+    """O V, times the size of A, has factors that vanish in float64 when both share that size."""
+    architecture = Architecture((3, 1, 1), (1, 1), 3, value_ranks=(1, 2))
+    small = {"query": 1e-2, "key": 1e-116, "value": 1e-115, "output": 1e-140}
+    weights = scaled(random_weights(architecture, 0), **small)
+    assert same_function(weights, weights).verdict == "same"
+    other = with_tensors(weights, 1, query=2.0 * np.asarray(weights.layers[1].query))
+    answer = same_function(weights, other)
+    assert answer.verdict == "different"
+    assert answer.reason != "both functions are zero"
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_sizes_beyond_all_units_are_undecided_and_no_error(heads):
+    architecture = Architecture((2,) * 4, (2,) * 3, 2, "softmax", heads=heads, skip="inner")
+    weights = scaled(random_weights(architecture, 0), value=1e300, key=1e150, query=1e150)
+    assert same_function(weights, weights).reason == "the weights are equal"
+    other = with_tensors(weights, 2, query=np.asarray(weights.layers[0].query))
+    answer = same_function(weights, other)
+    assert (answer.verdict, answer.exact) == ("undecided", False)
+    assert "further apart than float64 reaches" in answer.reason
+    assert "nan" not in str(same_function(weights, other, exact=True))
+
+
+def test_a_normal_form_beyond_float64_is_refused_in_a_sentence():
+    architecture = Architecture((2, 2), (2,), 2, value_ranks=(2,))
+    weights = scaled(random_weights(architecture, 0), output=1e200, value=1e200)
+    with pytest.raises(NotCoveredError, match="numbers beyond float64"):
+        canonical_form(weights)
+    small = scaled(random_weights(Architecture((1, 1), (2,), 1, skip="residual"), 0), key=1e-320)
+    assert "rank" in str(describe_fiber(scaled(small, value=1e-300, query=1e-300)))

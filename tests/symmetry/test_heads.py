@@ -7,6 +7,7 @@ import pytest
 
 import neuromanifold as nm
 from architectures import ARCHITECTURES
+from neuromanifold.errors import ArgumentError
 from neuromanifold.fibers.transport.path import path_to
 from neuromanifold.networks.weights import Weights, conditioned_weights
 from neuromanifold.symmetry.attention import named
@@ -144,3 +145,17 @@ def test_the_query_that_is_carried_along_is_lost_where_a_product_becomes_singula
     carried = Q[1] @ np.linalg.solve(A[1], mixed[1])
     back = carried @ np.linalg.pinv(mixed[1], rtol=1e-12) @ A[1]
     assert np.linalg.norm(back - Q[1]) > 0.1 * np.linalg.norm(Q[1])
+
+
+@pytest.mark.parametrize("tensor", ["key", "output"])
+def test_singular_factors_allow_no_mixing_that_leaves_their_image(tensor):
+    W = named(conditioned_weights(FACTORED, 0))
+    W[f"layers.0.{tensor}"][0] = 0.0
+    W[f"layers.0.{tensor}"][0, 0, 0] = 1.0
+    one, g = np.eye(2), np.array([[1.0, 0.5], [0.2, 1.0]])
+    kept = of(FACTORED).act((one, one), W)
+    assert all(np.array_equal(kept[name], W[name]) for name in W)
+    with pytest.raises(ArgumentError, match="s of layer 0 are singular and do not allow"):
+        of(FACTORED).act((g, one), W)
+    with pytest.raises(ArgumentError, match="an invertible matrix; got a singular one"):
+        of(FACTORED).act((np.ones((2, 2)), one), W)

@@ -237,7 +237,7 @@ def _readable(path: Path) -> Iterator[None]:
     """What SQLite cannot read is one sentence."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes a damaged schema
         raise FileFormatError(
             f"{path} cannot be read: {error}; if a command that wrote it was killed, run that "
             "again, otherwise go back to a copy"

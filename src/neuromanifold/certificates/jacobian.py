@@ -229,7 +229,7 @@ def settled_rank(
         return found
     there = replace(point, cells=cells_for(network, found.inputs))
     most = upper + len(network.constants)
-    while found.rank < most and 2 * found.inputs <= most_inputs(network):
+    while found.rank < most and 2 * found.inputs <= most_inputs(network.columns):
         more = jacobian_rank(network, there, upper, kernel, 2 * found.inputs, without=without)
         if more.rank == found.rank:
             break
@@ -237,6 +237,6 @@ def settled_rank(
     return found
 
 
-def most_inputs(network: Network) -> int:
+def most_inputs(columns: int) -> int:
     """The most inputs that a certificate takes by itself, and that a verification takes."""
-    return max(10_000, 64 * network.columns)
+    return max(10_000, 64 * columns)

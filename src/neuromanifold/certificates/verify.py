@@ -49,6 +49,7 @@ from neuromanifold.certificates.symmetry_bound import (
 )
 from neuromanifold.certificates.twin import Integers, Twin, TwinExponentials
 from neuromanifold.certificates.virtual_rank import at_weights
+from neuromanifold.cost import Cost, sizes_of, usual_limits, verifying
 from neuromanifold.display import Displayed, Recorded
 from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.network import Network
@@ -107,18 +108,28 @@ def verify(
     *,
     prime: int | None = None,
     weights: Any = None,
+    limits: Cost | None = None,
 ) -> Verification:
     """Recompute a certificate, optionally with another prime.
+
+    The sizes of an architecture are what a file says: what would cost too much is refused before
+    anything is made of them.
 
     Args:
         certificate: the certificate.
         subject: the network; not needed where the certificate names an architecture.
         prime: another prime; by default the recorded one.
         weights: the given weights, for a certificate of a local dimension.
+        limits: the memory and time allowed for an architecture; by default half of the free memory
+            and an hour.
     """
+    if certificate.architecture is not None:
+        sizes = sizes_of(certificate.architecture)
+        expected = verifying(sizes, min(certificate.inputs, most_inputs(sizes.parameters)))
+        expected.check(limits or usual_limits(), "verifying")
     net = _subject(certificate, subject)
     _check_weights(certificate, net, weights)
-    most, claimed = most_inputs(net), max(certificate.inputs, certificate.readings.cells)
+    most, claimed = most_inputs(net.columns), max(certificate.inputs, certificate.readings.cells)
     if claimed > most:
         raise ArgumentError(
             f"the certificate claims {claimed} inputs, and verification takes at most "

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from neuromanifold.cli.output import print_answer
-from neuromanifold.cost import Cost, free_memory, memory_text
+from neuromanifold.cost import Cost, memory_text, usual_limits
 from neuromanifold.errors import ArgumentError
 from neuromanifold.waiting import progress
 
@@ -37,7 +37,7 @@ class RunOptions:
     def limits(self) -> Cost:
         """The limits in bytes and seconds."""
         if self.max_memory is None:
-            memory = free_memory() / 2
+            memory = usual_limits().bytes
         else:
             memory = _amount("max-memory", self.max_memory, r"([kmgt]?)i?b?", _MEMORY, "8GB")
         return Cost(memory, _amount("max-time", self.max_time, r"(s|min|h|d|)", _TIME, "2h"))

@@ -48,6 +48,8 @@ def verify(
     with run.spend(verifying(sizes, certificate.inputs), "verifying"):
         from neuromanifold.certificates.verify import verify as recompute
 
-        verification = recompute(certificate, network, prime=prime, weights=given)
+        verification = recompute(
+            certificate, network, prime=prime, weights=given, limits=run.limits
+        )
     run.show(verification)
     return 0 if verification.agrees else 1

@@ -84,6 +84,8 @@ def gather(
         pairs = zip(first.named_tensors(), second.named_tensors(), strict=True)
         if all(np.array_equal(T, T_new) for (_, T), (_, T_new) in pairs):
             return Evidence(equal=Reason("eq-6", "the weights are equal"))
+    if units is not None and not all(one.is_finite for one in units):
+        return Evidence(doubt="sizes of the layers lie further apart than float64 reaches")
     kind = kind_of(architecture)
     alike = (kind, architecture.depth) == (kind_of(other), other.depth)
     if kind is None or not alike or not architecture.adds_alike(other):

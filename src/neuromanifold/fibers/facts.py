@@ -67,7 +67,7 @@ class Spectrum(Recorded):
     @property
     def distance(self) -> float:
         """How far the matrix is from one of smaller rank, relative to its size; 0 for rank 0."""
-        return self.values[self.rank - 1] / self.values[0] if self.rank else 0.0
+        return self.values[self.rank - 1] / self.values[0] if self.rank and self.values[0] else 0.0
 
     @property
     def tolerance(self) -> float:

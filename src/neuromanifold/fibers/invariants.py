@@ -129,7 +129,8 @@ def rounded_layers(scaled: InUnits) -> list[dict[str, list[Rounded]]]:
         found.append({})
         last = i + 1 == len(scaled.rounding)
         for name, T in layer.arrays().items():
-            top = int(np.frexp(np.abs(T).max(initial=0.0))[1])
+            size = np.maximum(np.abs(T), N[name]).max(initial=0.0)  # errors, where all vanishes
+            top = int(np.frexp(size)[1])
             unit = top + (scaled.output - scaled.input if last and name == list(N)[-1] else 0)
             found[i][name] = [
                 Rounded.of(f"{i} {name}", np.ldexp(B, -top), np.ldexp(error, -top), unit)

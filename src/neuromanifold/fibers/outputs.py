@@ -108,11 +108,11 @@ def outputs(scaled: InUnits, inputs: Inputs, seed: int, *, whole: bool = False) 
         whole: with the input that a residual skip adds, to compare with a network of another skip.
     """
     generator = generator_of(seed, 1)
-    tensors = [
-        {name: _copies(T, N[name], generator) for name, T in layer.arrays().items()}
-        for layer, N in zip(scaled.weights.layers, scaled.rounding, strict=True)
-    ]
     with np.errstate(all="ignore"):
+        tensors = [
+            {name: _copies(T, N[name], generator) for name, T in layer.arrays().items()}
+            for layer, N in zip(scaled.weights.layers, scaled.rounding, strict=True)
+        ]
         values, exponents = _evaluate(tensors, scaled.weights.architecture, inputs)
         top = exponents.max(axis=0)
         values = np.ldexp(values, (exponents - top)[:, :, None, None])

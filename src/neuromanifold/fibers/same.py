@@ -188,7 +188,8 @@ def _carried(
         return (found if found.found else None), True
     W, W_new = (one.weights for one in units)
     exponent = units[1].output - units[0].output
-    if W.architecture == W_new.architecture and abs(exponent) < _LARGEST_EXPONENT:
+    finite = all(one.is_finite for one in units) and abs(exponent) < _LARGEST_EXPONENT
+    if finite and W.architecture == W_new.architecture:
         W_new = scale_output(W_new, exponent)
         for pair in ((W, W_new), (W_new, W)):
             found = transport(*pair, unit=unit)

@@ -87,7 +87,8 @@ def _witness(
                     continue
                 witness = Witness(x, midpoints(one), midpoints(other))
                 size = max(np.abs(witness.first).max(), np.abs(witness.second).max()) or 1.0
-                error = float(np.abs(midpoints(one - other)).max() / size)
+                apart = float(np.abs(midpoints(one - other)).max())
+                error = apart / size if np.isfinite(size) else np.inf
                 if not np.array_equal(witness.first, witness.second):
                     return witness, error
                 found = found if found[0] else (witness, error)

@@ -49,6 +49,11 @@ class InUnits:
     input: int
     output: int
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether units were enough: skips and softmax fix sizes, which may be beyond float64."""
+        return all(np.isfinite(T).all() for _, T in self.weights.named_tensors())
+
 
 def in_float64(weights: Weights) -> Weights:
     """The same weights as float64 NumPy arrays; what those do not hold exactly is an error."""
@@ -105,7 +110,7 @@ def in_units(weights: Weights, input_exponent: int = 0) -> InUnits:
             free = _size_of_forms(tensors, shifts)
             shifts["key"] = shifts["key"] - (free // 2)[:, None, None]
             shifts["query"] = shifts["query"] - (free - free // 2)[:, None, None]
-        shifts |= _value_shifts(tensors, c, free)
+        shifts |= _value_shifts(tensors, c, free, balanced=residual)
         last = "output" if "output" in tensors else "value"
         rows = _tops(tensors[last], shifts[last], axis=2).max(axis=0)
         if residual:
@@ -182,14 +187,18 @@ def _size_of_forms(
 
 
 def _value_shifts(
-    tensors: dict[str, np.ndarray], c: np.ndarray, free: np.ndarray
+    tensors: dict[str, np.ndarray], c: np.ndarray, free: np.ndarray, *, balanced: bool
 ) -> dict[str, np.ndarray]:
-    """Values in the units of the input and with the size of the forms; O and V balanced."""
+    """Values in the units of the input and with the size of the forms.
+
+    Where the unit of the output is not free O and V are balanced; else V has rows of size one.
+    """
     value = np.broadcast_to(c + free[:, None, None], tensors["value"].shape)
     if "output" not in tensors:
         return {"value": value}
     none = np.zeros((), dtype=np.int64)
-    s = _balance(_tops(tensors["value"], value, 2), _tops(tensors["output"], none, 1))
+    rows, columns = _tops(tensors["value"], value, 2), _tops(tensors["output"], none, 1)
+    s = _balance(rows, columns if balanced else np.full_like(columns, _NOTHING))
     return {
         "value": value + s[:, :, None],
         "output": np.broadcast_to(-s[:, None, :], tensors["output"].shape),
@@ -200,8 +209,10 @@ def _rounding(
     dtype: np.dtype, T: np.ndarray, scaled: np.ndarray, shift: np.ndarray
 ) -> Float[np.ndarray, "..."]:
     """The error of each entry: relative to it, and absolute where it is subnormal; zeros stand."""
-    numbers = _precision(dtype)
+    numbers, double = _precision(dtype), np.finfo(np.float64)
     error = (float(numbers.eps) + _ARITHMETIC) * np.abs(scaled)
+    vanishing = (T != 0) & (np.abs(scaled) < double.tiny)
+    error = np.where(vanishing, np.maximum(error, double.smallest_subnormal), error)
     subnormal = (T != 0) & (np.abs(T) < numbers.tiny)
     if subnormal.any():
         smallest = np.ldexp(float(numbers.smallest_subnormal), shift)

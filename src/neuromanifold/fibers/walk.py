@@ -78,7 +78,10 @@ def walk(first: Weights, second: Weights, *, steps: int = 16, seed: int = 0) -> 
     W, W_new = in_float64(first), in_float64(second)
     obstruction = _obstruction(found)
     if obstruction is None:
-        inner = [g.act(W) for g in path_to(found.element, steps)[1:-1]]
+        try:
+            inner = [g.act(W) for g in path_to(found.element, steps)[1:-1]]
+        except ArgumentError as error:  # keys that allow a mixing of heads, but not all before it
+            return Walk((), str(error), 0.0, found, seed)
         return _walked((W, *inner, W_new), found, seed)
     if has_unseen(W) and has_unseen(W_new) and steps >= 3:
         start, end = fade_unseen(W, 1.0), fade_unseen(W_new, 1.0)

@@ -40,13 +40,15 @@ from jaxtyping import Float
 
 from neuromanifold.algebra.linear import LinearAlgebra
 from neuromanifold.architecture import Architecture
-from neuromanifold.errors import NotCoveredError
+from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.family import Element, Family, GeneratorBlock, Slot, Tensors
 from neuromanifold.symmetry.groups import random_invertible
 
 Matrix = Float[np.ndarray, "_ _"]
 Layer = dict[str, np.ndarray]
 """The tensors of one layer by their short names: query, key, value, output."""
+_LARGEST_LOSS = 2.0**-16
+"""What is lost beyond it where keys are inverted was lost to their kernel, not to rounding."""
 
 
 @dataclass(frozen=True)
@@ -240,20 +242,16 @@ class HeadMixing(Family):
         """Keys stay; queries, and the first factors of the values, take up the change of A and V.
 
         Q_h' = Q_h + (K_hᵀ)⁺ (A_h' − A_h), which is Q_h for g = 1 and composes, as K_hᵀ has a right
-        inverse for a ≥ d.
+        inverse for a ≥ d. Where it has none, and A_h' is no product with it, that is an error.
         """
         self._check_group()
         moved = dict(weights)
         for i, g in enumerate(element):
             layer = _layer(weights, i)
-            Q, K, value = layer["query"], layer["key"], layer["value"]
-            A, V = K.mT @ Q, layer["output"] @ value if "output" in layer else value
-            change_A = np.einsum("hk,kij->hij", g, A) - A
-            change_V = np.einsum("kh,kij->hij", np.linalg.inv(g), V) - V
-            if "output" in layer:
-                change_V = np.linalg.pinv(layer["output"]) @ change_V
-            moved[f"layers.{i}.query"] = Q + np.linalg.pinv(K.mT) @ change_A
-            moved[f"layers.{i}.value"] = value + change_V
+            outer, dual = layer.get("output"), _inverse(g, i).T
+            query = _mixed(g, layer["key"].mT, layer["query"], f"keys of layer {i}")
+            value = _mixed(dual, outer, layer["value"], f"outputs of layer {i}")
+            moved |= {f"layers.{i}.query": query, f"layers.{i}.value": value}
         return moved
 
     def generators(self, weights: Tensors, linear: LinearAlgebra) -> list[GeneratorBlock]:
@@ -272,6 +270,31 @@ class HeadMixing(Family):
                 f"head mixing acts as a whole group only for ranks a ≥ d and free value maps; for "
                 f"{self.architecture.name} only its generators are known"
             )
+
+
+def _inverse(g: Matrix, i: int) -> Matrix:
+    try:
+        return np.linalg.inv(g)
+    except np.linalg.LinAlgError:
+        raise ArgumentError(
+            f"the heads of layer {i} are mixed by an invertible matrix; got a singular one"
+        ) from None
+
+
+def _mixed(g: Matrix, left: np.ndarray | None, right: np.ndarray, of: str) -> np.ndarray:
+    """R_h' with L_h R_h' = Σ_k g_hk L_k R_k, closest to R_h; without L that is Σ_k g_hk R_k."""
+    products = right if left is None else left @ right
+    wanted = np.einsum("hk,kij->hij", g, products)
+    if left is None:
+        return wanted
+    found = right + np.linalg.pinv(left) @ (wanted - products)
+    sizes = np.einsum("hk,kij->hij", abs(g), abs(products)).max(axis=(1, 2))
+    if not np.all(abs(left @ found - wanted).max(axis=(1, 2)) <= _LARGEST_LOSS * sizes):
+        raise ArgumentError(
+            f"the {of} are singular and do not allow this mixing of heads; mix heads at weights "
+            "where they have full rank"
+        )
+    return found
 
 
 def ones_first(n: int) -> Matrix:

@@ -140,7 +140,8 @@ def verify(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     file = asked["files"]["certificate"]
     certificate = load_certificate(Path(file["path"]))
     if certificate.architecture is not None:
-        question.afford(asked, verifying(sizes_of(certificate.architecture)), "the verification")
+        cost = verifying(sizes_of(certificate.architecture), certificate.inputs)
+        question.afford(asked, cost, "the verification")
     report("recomputing with python-flint and plain integers")
     answer = code.printed(
         recompute(certificate),

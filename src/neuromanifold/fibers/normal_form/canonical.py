@@ -29,6 +29,7 @@ from jaxtyping import Float
 from neuromanifold.algebra import low_rank
 from neuromanifold.algebra.low_rank import ROUNDED_ZERO
 from neuromanifold.display import Displayed, Recorded
+from neuromanifold.errors import NotCoveredError
 from neuromanifold.fibers.agreement import Agreement
 from neuromanifold.fibers.evidence import deviation
 from neuromanifold.fibers.normal_form.balanced import balanced_factors, closest_rotation
@@ -112,7 +113,13 @@ def canonical_form(weights: Weights) -> CanonicalForm:
         if i + 1 < architecture.depth and not architecture.adds_input:
             V, coordinates = _output_coordinates(heads.V, i, remarks, gaps)
         elif not architecture.adds_input:
-            V = np.ldexp(V, scaled.output)
+            with np.errstate(over="ignore", under="ignore"):
+                V = np.ldexp(V, scaled.output)
+        if not np.isfinite(V).all():
+            raise NotCoveredError(
+                f"the normal form of these weights of {architecture.name} has numbers beyond "
+                "float64: give weights of less extreme size"
+            )
         layers.append(_factored(_Heads(heads.K, heads.Q, V), layer, i, remarks))
     form = Weights.from_tensors(architecture, layers)
     return CanonicalForm(form, tuple(remarks), deviation(exact, form), min(gaps, default=None))

@@ -131,7 +131,7 @@ def _measured(
     try:
         element, choices = search(W, W_new)
         element, residual = _refined(element, W, W_new)
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, ArgumentError):
         element, choices = GroupElement.identity(W.architecture), ()
         residual = _residual(W, W_new)
     computed = _COMPUTED * float(np.finfo(np.float64).eps) * element.condition
