@@ -73,7 +73,7 @@ format: $(STAMP)  ## format the code and apply safe lint fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## print every benchmark table
+bench: $(STAMP)  ## run every benchmark, without its options
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 clean:  ## remove the environment and all caches

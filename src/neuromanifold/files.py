@@ -62,10 +62,14 @@ def check_writable(path: str | Path | None, *, force: bool = False) -> None:
     if path is None:
         return
     path = Path(path)
+    if path.exists() and not path.is_file():
+        raise FileFormatError(f"{path} is a folder or a device; give the name of a file")
     if path.exists() and not force:
         raise FileFormatError(f"{path} exists; give another name, or --force to replace it")
     if not path.parent.is_dir():
         raise FileFormatError(f"the folder {path.parent} does not exist; make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise FileFormatError(f"the folder {path.parent} cannot be written to; give another one")
 
 
 def make_folder(folder: Path) -> Path:

@@ -179,7 +179,7 @@ def test_the_residue_stream_is_spread_over_the_whole_range(p: int) -> None:
 @pytest.mark.parametrize(
     ("modulus", "text"),
     [
-        (9, "9 is not a prime; take 7, the next one below"),
+        (9, "9 is not a prime; take 8388593 or 8388587, the largest"),
         (2, "the prime must be odd and below 2\\^23 = 8388608; got 2: take 8388593, the largest"),
         (8388617, "the prime must be odd and below 2\\^23"),
         (True, "the prime must be a whole number; got True"),

@@ -155,6 +155,7 @@ def test_geometry(visit, page, inspected):
         page.keyboard.press("ArrowUp")
         page.wait_for_timeout(120)
     expect(chip).to_contain_text("not in the space")
+    settled(page)
     box = pad.bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
     page.mouse.down()

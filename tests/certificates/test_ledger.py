@@ -11,12 +11,13 @@ import neuromanifold as nm
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.exact import certify
 from neuromanifold.certificates.kernel import hidden_kernel
-from neuromanifold.certificates.ledger import UNEXPLAINED, UNSEEN, UNSHOWN, explain
+from neuromanifold.certificates.ledger import UNEXPLAINED, UNSHOWN, explain
 from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.weights import random_weights, unflatten
 
 TWO_HEADS = Architecture((3, 3), (3,), 3, heads=2)
 WIDE = Architecture((2, 4, 2), (2, 2), 3)
+UNSEEN = "not seen by the virtual weights"
 
 
 def dimensions(ledger):

@@ -413,6 +413,14 @@ def test_every_command_has_help_with_an_example(capsys):
         assert f"Example: neuromanifold {' '.join(command)}" in out
 
 
+def test_a_paragraph_of_the_help_is_as_wide_as_the_terminal(capsys):
+    _, out, _ = run(capsys, "verify", "--help")
+    paragraph = next(text for text in out.split("\n\n") if text.startswith("Exits with 1"))
+    *full, _last = paragraph.splitlines()
+    assert full
+    assert all(len(line) > 60 for line in full)
+
+
 RECOVERED = {
     "causal": ("--widths", "2,2", "--ranks", "1", "--tokens", "2", "--mask", "causal"),
     "deep softmax": (

@@ -1,6 +1,7 @@
 """However a command ends, the exit code says how, and a crash never looks like a refutation."""
 
 import importlib
+import json
 import os
 import signal
 import subprocess
@@ -63,6 +64,20 @@ def test_a_stream_that_is_closed_from_the_start_changes_no_code(command, code):
     )
     assert (process.returncode, process.stdout) == (code, "")
     assert "error of the program" not in process.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("words", [["--help"], NETWORK, [*NETWORK, "--json"]])
+def test_a_terminal_without_greek_gets_escapes(encoding, words):
+    process = subprocess.run(
+        [sys.executable, "-c", MAIN, "redundancy", *words],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert (process.returncode, process.stderr) == (0, b"")
+    text = process.stdout.decode(encoding)
+    if "--json" in words:
+        assert "(λA, V/λ)" in json.loads(text)["shares"][2]["meaning"]
 
 
 def interrupted(arguments, after, presses=1):

@@ -1,6 +1,7 @@
 """Weights files: a round trip, and one sentence for each way to be wrong."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import safetensors.numpy
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import FileFormatError
-from neuromanifold.files import write_file
+from neuromanifold.files import check_writable, write_file
 from neuromanifold.networks.files import load_weights, save_weights
 from neuromanifold.networks.weights import random_weights, unflatten
 
@@ -64,6 +65,20 @@ def test_nothing_is_written_when_the_folder_is_missing(tmp_path):
     with pytest.raises(FileFormatError, match="does not exist; make it first"):
         write_file(tmp_path / "no" / "file", b"x")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [".", "/dev/null"])
+def test_what_is_no_file_is_never_replaced(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "replace", pytest.fail)
+    with pytest.raises(FileFormatError, match="is a folder or a device; give the name of a file"):
+        write_file(path, b"x", force=True)
+
+
+def test_a_folder_without_permission_is_found_before_the_computation(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write everywhere
+    with pytest.raises(FileFormatError, match="cannot be written to; give another one"):
+        check_writable(tmp_path / "file")
 
 
 def test_weights_with_a_nan_are_not_saved(tmp_path):

@@ -52,9 +52,8 @@ class PrimeField:
                 f"take {DEFAULT_PRIME}, the largest"
             )
         if not fmpz(p).is_prime():
-            raise ArgumentError(
-                f"{p} is not a prime; take {primes_below(p, 1)[0]}, the next one below"
-            )
+            first, second = primes_below(PRIME_LIMIT, 2)
+            raise ArgumentError(f"{p} is not a prime; take {first} or {second}, the largest")
 
     @property
     def slack_bound(self) -> int:

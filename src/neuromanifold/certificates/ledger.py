@@ -25,7 +25,6 @@ from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import families_of, network
 
 _UNSEEN = "not seen by the "
-UNSEEN = f"{_UNSEEN}virtual weights"
 UNSHOWN = "not seen by the function"
 UNEXPLAINED = "unexplained"
 RANK = "rank found, not proved"

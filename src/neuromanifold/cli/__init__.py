@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from types import FrameType
 
 REFUTED, MISUSE, PROGRAM_ERROR, INTERRUPTED = 1, 2, 3, 130
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # the next file opened, into which libraries would log.
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if isinstance(sys.stdout, TextIOWrapper):  # φ where the terminal has no Greek is \u03c6
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _impatient_interrupts():
             # Imported here so that Ctrl-C while modules load ends like any other.

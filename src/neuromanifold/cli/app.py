@@ -1,8 +1,10 @@
 """The commands. Their modules import what they compute with only when they are called."""
 
 import logging
+import re
 from collections.abc import Sequence
 from importlib import import_module
+from inspect import cleandoc
 from typing import Annotated, Any, get_args
 
 from cyclopts import App, ArgumentCollection, Parameter
@@ -76,3 +78,15 @@ _register(app, "dim", "explain", "identifiable", "discover", "certify", "verify"
 _register(app, "fiber", "classify", "recover", "atlas", "sensitivity", "statements", "weights")
 app.command(checkpoint)
 _register(app, "paper", "explore")
+
+
+def _reflow(group: App) -> None:
+    """Make every paragraph of the help one line, to be broken where the terminal ends."""
+    for name in group:
+        one = group[name]
+        if not name.startswith("-"):
+            one.help = re.sub(r"(?<=\S)\n(?=\S)", " ", cleandoc(one.help))
+            _reflow(one)
+
+
+_reflow(app)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 ONE_OR_MORE = Number(gte=1)
 Seed = Annotated[int, Parameter(help="seed of everything that is drawn", validator=Number(gte=0))]
 Seconds = Annotated[float, Parameter(help="seconds for each piece of work", validator=Number(gt=0))]
-Prime = Annotated[int | None, Parameter(help="the prime, 2^20 < p < 2^23; default the largest")]
 Force = Annotated[bool, Parameter(negative="", help="replace an existing file")]
 Dtype = Annotated[
     Literal["float64", "float32", "float16", "bfloat16"] | None,
@@ -88,7 +87,9 @@ class RankOptions:
 
     readout: Annotated[Readout, Parameter(help="what is finally looked at")] = "logits"
     seed: Seed = 0
-    prime: Prime = None
+    prime: Annotated[
+        int | None, Parameter(help="the prime, 2^20 < p < 2^23; default the largest")
+    ] = None
 
     @property
     def chosen(self) -> dict[str, Any]:

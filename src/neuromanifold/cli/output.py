@@ -10,7 +10,8 @@ from neuromanifold.files import as_json
 def print_answer(json_wanted: bool, answer: object, *lines: str) -> None:
     """Print an answer: as JSON, in which a number that is not finite is null, or as lines."""
     if json_wanted:
-        text = json.dumps(as_json(answer), indent=2, ensure_ascii=False, allow_nan=False)
+        plain = (sys.stdout.encoding or "utf-8").lower() != "utf-8"
+        text = json.dumps(as_json(answer), indent=2, ensure_ascii=plain, allow_nan=False)
         # What is not printable stands inside a string, where JSON has an escape for it.
         text = _escaped(text, lambda c: json.dumps(c)[1:-1])
     else:

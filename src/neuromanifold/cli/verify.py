@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from neuromanifold.cli.options import Prime, SubjectOptions, read_subject, read_weights
+from neuromanifold.cli.options import SubjectOptions, read_subject, read_weights
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import sizes_of, verifying
 from neuromanifold.errors import ArgumentError
@@ -14,7 +14,9 @@ from neuromanifold.errors import ArgumentError
 def verify(
     file: Annotated[Path, Parameter(help="a certificate (JSON)")],
     *,
-    prime: Prime = None,
+    prime: Annotated[
+        int | None, Parameter(help="the prime, 2^20 < p < 2^23; default the recorded one")
+    ] = None,
     weights: Annotated[
         Path | None, Parameter(help="the weights file, for a certificate of given weights")
     ] = None,

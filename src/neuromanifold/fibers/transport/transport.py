@@ -87,7 +87,7 @@ class Transport(Displayed, Recorded):
                 "No symmetry was found that carries the first weights to the second: the best one "
                 f"leaves a residual of {self.residual:.2g} (tolerance {self.tolerance:.2g})."
             )
-        kind = "one" if self.unique else f"one of many ({'; '.join(self.choices)})"
+        kind = "the only one" if self.unique else f"one of many ({'; '.join(self.choices)})"
         return (
             f"A symmetry carries the first weights to the second, {kind}, "
             f"with residual {self.residual:.2g} (tolerance {self.tolerance:.2g})."
