@@ -257,7 +257,7 @@ def _compare_layer(pair: Pair, layer: int, u: float) -> LayerDistance:
     first, second = pair.layer(layer)
     heads = pair.match(first, second)
     found = head_distances(head_forms(block, first), head_forms(block, second), heads, u)
-    scores, writes, *rounding = (tuple(map(float, part)) for part in found)
+    scores, writes, of_scores, of_writes = (tuple(map(float, part)) for part in found)
     a, b = neuron_forms(block, first), neuron_forms(block, second)
     moved, mlp, neuron = 0, None, 0.0
     if a is not None and b is not None:
@@ -270,7 +270,8 @@ def _compare_layer(pair: Pair, layer: int, u: float) -> LayerDistance:
         tuple(map(int, heads)),
         scores,
         writes,
-        *rounding,
+        of_scores,
+        of_writes,
         moved,
         mlp,
         neuron,
