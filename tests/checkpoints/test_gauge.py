@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from kernels import kernel
+from kernels import kernel, random_weights
 from models import CONFIGS, block_of
 
 from neuromanifold.checkpoints.block.block import Block
+from neuromanifold.checkpoints.block.forward import embed
 from neuromanifold.checkpoints.block.parts import Attention, Head, Mlp, Norm, Relative, Rotary
 from neuromanifold.checkpoints.gauge.group import PARTS, redundancy, unmet, unseen
 from neuromanifold.paper.checks.gauge import blocks
@@ -261,6 +263,32 @@ def test_the_row_that_padding_reads_is_not_free():
     block = replace(BERT, tables=tables, position_offset=2)
     assert block.unused("positions") == [0]
     assert redundancy(block)["unused positions"] == BERT.width - 1  # along 1 is counted apart
+
+
+def test_positions_are_counted_without_padding():
+    """As RoBERTa does: the ids 5 1 4 1 3 have the positions 2 1 3 1 4."""
+    tables = (("tokens", 6), ("positions", 7), ("types", 1))
+    block = replace(BERT, tables=tables, position_offset=2)
+    weights = random_weights(block)
+    ids, places = np.array([5, 1, 4, 1, 3]), np.array([2, 1, 3, 1, 4])
+    plain = replace(block, tables=tables[:1], position_offset=0)
+    stream = weights["tokens"][ids] + weights["positions"][places] + weights["types"]
+    expected = embed(plain, weights | {"tokens": stream}, {"tokens": np.arange(5)})
+    for tokens in (ids, np.eye(6)[ids].T):
+        np.testing.assert_allclose(embed(block, weights, {"tokens": tokens}), expected, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_rows_of_padding_are_redundant_together():
+    """One vector moves between them: the count without it was too small by d − 1."""
+    tables = (("tokens", 12), ("positions", 5), ("types", 1))
+    block = replace(BERT, tables=tables, position_offset=2, norm=EPS)
+    assert redundancy(block)["padding"] == BERT.width - 1
+    assert unseen(block) == ()
+    assert _excess(block, 800) == 0
+    without = replace(block, norm=LAYER)
+    assert _excess(without, 800) == 1
+    assert unseen(without) == ("a norm without eps, which does not see the size of padding",)
 
 
 TURNED = replace(PLAIN, rotary=replace(TURNING, size=2, frequencies=(1.0,)))

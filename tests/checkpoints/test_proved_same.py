@@ -183,9 +183,19 @@ def test_frequencies_that_differ_by_more_than_their_rounding_are_refused(tmp_pat
 
 def test_the_row_that_padding_reads_is_seen(tmp_path):
     first = dyadic_model(tmp_path / "first", "roberta")
-    for row, level in ((0, "exact"), (1, None)):
+    for row, level in ((0, "exact"), (1, "different")):
         weights = {key: np.array(value) for key, value in first.weights().items()}
         weights["positions"][row, 0] += 1
+        assert same(first, moved(tmp_path, first, weights, name=f"{row}")).level == level
+
+
+def test_the_rows_of_padding_are_seen_together(tmp_path):
+    """A pad token has the row of padding for its position, and no other token has."""
+    first = dyadic_model(tmp_path / "first", "roberta")
+    for row, level in ((1, "exact"), (2, "different")):
+        weights = {key: np.array(value) for key, value in first.weights().items()}
+        weights["positions"][row, 0] += 1
+        weights["tokens"][row, 0] -= 1
         assert same(first, moved(tmp_path, first, weights, name=f"{row}")).level == level
 
 

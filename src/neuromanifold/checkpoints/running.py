@@ -89,6 +89,12 @@ def inputs_reaching(
     """Random inputs that begin with a given row of tokens and types, and reach one of positions."""
     reached = rows.get("positions", 0) - block.position_offset + 1
     inputs = random_inputs(block, seed, max(tokens, reached))
+    if block.padding is not None:
+        inputs["tokens"][inputs["tokens"] == block.padding] = (block.padding + 1) % block.rows(
+            "tokens"
+        )
+        if rows.get("positions") == block.padding:
+            inputs["tokens"][0] = block.padding
     for name in ("tokens", "types"):
         if name in inputs and name in rows:
             inputs[name][0] = rows[name]

@@ -99,7 +99,9 @@ STATEMENTS = (
         "tables that are added",
         "A vector may move from one table to another that is always added to it; with a tied head "
         "from the token table only when all logits may change alike, or along 1/γ of the final "
-        "norm with a bias in the head. Rows before the first position are read by nothing.",
+        "norm with a bias in the head. Rows before the first position are read by nothing, but the "
+        "last of them: by padding, whose token has no other position, so that a vector may move "
+        "between these two rows alone.",
     ),
     ours(
         "parallel-biases",

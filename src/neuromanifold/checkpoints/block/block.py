@@ -85,6 +85,11 @@ class Block:
             positive("block", embed_width=self.embed_width)
         if self.position_offset and self.position_offset >= self.rows("positions"):
             raise ArchitectureError(f"there is no position from row {self.position_offset} on")
+        if self.padding is not None and self.padding >= self.rows("tokens"):
+            raise ArchitectureError(
+                f"padding is token {self.padding}, and the token table has "
+                f"{self.rows('tokens')} rows"
+            )
         if self.layers > MOST_LAYERS:
             raise ArchitectureError(f"a block has at most {MOST_LAYERS} layers; got {self.layers}")
         one_of("block", "placement", self.placement, get_args(Placement))
@@ -127,6 +132,16 @@ class Block:
         if table == "score_table" and relative is not None and relative.both:
             return [relative.buckets // 2]
         return list(range(self.position_offset - 1)) if table == "positions" else []
+
+    @property
+    def padding(self) -> int | None:
+        """The token that has no place in a text, and the row before the first position for it."""
+        return self.position_offset - 1 if self.position_offset else None
+
+    @property
+    def lone_padding(self) -> int | None:
+        """`padding` where its rows of tokens and of positions are read only together."""
+        return None if self.keeps_tokens else self.padding
 
     def used(self, table: str, rows: np.ndarray) -> np.ndarray:
         """The rows of a table that something reads."""

@@ -61,7 +61,7 @@ def embed(block: Block, weights: Tensors, inputs: Tensors) -> jax.Array:
                 f"{count} tokens were given and the block has positions for "
                 f"{block.rows('positions') - first}; give fewer"
             )
-        x = x + jnp.asarray(weights["positions"])[first : first + count].T
+        x = x + jnp.asarray(weights["positions"])[_places(block, inputs, count)].T
     if block.rows("types"):
         types = {"types": inputs.get("types", np.zeros(count, dtype=np.int32))}
         x = x + _rows(weights, types, "types")
@@ -70,6 +70,15 @@ def embed(block: Block, weights: Tensors, inputs: Tensors) -> jax.Array:
     if block.embed_width is not None:
         x = jnp.asarray(weights["embed_map"]) @ x + weights["embed_map_bias"][:, None]
     return x
+
+
+def _places(block: Block, inputs: Tensors, count: int) -> jax.Array:
+    """The row of positions for each token: padding is not counted, and has a row of its own."""
+    if block.padding is None:
+        return jnp.arange(count)
+    which = jnp.asarray(inputs["tokens"])
+    text = which != block.padding if which.ndim == 1 else which[block.padding] != 1
+    return jnp.where(text, block.padding + jnp.cumsum(text), block.padding)
 
 
 def _rows(weights: Tensors, inputs: Tensors, name: str) -> jax.Array:

@@ -26,7 +26,7 @@ import numpy as np
 
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.checkpoints.block.block import Block
-from neuromanifold.checkpoints.forms import planes
+from neuromanifold.checkpoints.forms import Tensors, planes
 
 Numbers = dict[str, np.ndarray]
 INCOMING = "incoming"
@@ -131,11 +131,22 @@ def _starts(s: Side) -> list[np.ndarray]:
         places = t["positions"][1:] + t["patch_bias"], t["positions"][:1] + t["class_token"]
         rows = [t["patch"].T, *places]
     else:
-        rows = used = [block.used(n, t[n]) for n, _ in block.tables]
-        if len(used) > 1 and block.embed_scale == 1.0:
-            base = np.sum([table[:1] for table in used], axis=0)
-            rows = [base, *(table[1:] - table[:1] for table in used)]
+        rows = _sums_of_rows(block, t)
     return [s.through(field.reduce(part), centred=centred) for part in rows]
+
+
+def _sums_of_rows(block: Block, t: Tensors) -> list[np.ndarray]:
+    """One sum and all differences; what is read with padding only is a sum of its own."""
+    tables = {name: block.used(name, t[name]) for name, _ in block.tables}
+    if len(tables) == 1 or block.embed_scale != 1.0:
+        return list(tables.values())
+    alone: list[np.ndarray] = []
+    if (padding := block.lone_padding) is not None:
+        row = {"tokens": padding, "positions": 0}  # the first of the positions that are used
+        alone = [np.sum([rows[row.get(name, 0)] for name, rows in tables.items()], axis=0)[None]]
+        tables |= {name: np.delete(tables[name], k, axis=0) for name, k in row.items()}
+    base = np.sum([rows[:1] for rows in tables.values()], axis=0)
+    return [base, *(rows[1:] - rows[:1] for rows in tables.values()), *alone]
 
 
 def _head(s: Side) -> np.ndarray:

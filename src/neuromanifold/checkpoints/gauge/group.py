@@ -115,6 +115,8 @@ def unseen(block: Block, readout: Readout = "logits") -> tuple[str, ...]:
         neuron = maps * (n + mlp.bias) + n - len(mlp.scalings)
         if neuron * mlp.size > n * (prod(rows) - d - 1):
             found.append(f"{prod(rows)} tokens for a first MLP of {mlp.size} neurons")
+    if block.lone_padding is not None and block.embed_norm and block.norm and not block.norm.eps:
+        found.append("a norm without eps, which does not see the size of padding")
     if readout == "probabilities" and block.head.rows == 1:
         found.append("the probability of a single output")
     return tuple(found)

@@ -290,6 +290,20 @@ def _unused(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
     }
 
 
+def _padding_shapes(block: Block, readout: Readout) -> Shapes:
+    width = off_diagonal(block, block.embed_width or block.width)
+    return {"shift": (width,)} if block.lone_padding is not None else {}
+
+
+def _padding(block: Block, parameters: Parameters, weights: Tensors) -> Tensors:
+    """The rows of padding are added to each other and to nothing else but types (tables)."""
+    w, row = padded(parameters["shift"], block.embed_width or block.width), block.padding
+    return {
+        "tokens": jnp.asarray(weights["tokens"]).at[row].add(w / block.embed_scale),
+        "positions": jnp.asarray(weights["positions"]).at[row].add(-w),
+    }
+
+
 def _tied_shapes(block: Block, readout: Readout) -> Shapes:
     others = [name for name, _ in block.tables if name != "tokens"]
     if block.head.kind != "tied" or block.head.softcap is not None:
@@ -366,6 +380,7 @@ PARTS = (
     GaugePart("shear", "stream-one", "1", _shear_shapes, shear),
     GaugePart("tables", "tables", "(k − 1)(d − ρ)", _exchange_shapes, _exchange),
     GaugePart("unused positions", "tables", "rows (d − ρ)", _unused_shapes, _unused),
+    GaugePart("padding", "tables", "d − ρ", _padding_shapes, _padding),
     GaugePart("tied tables", "tables", "d, or 1", _tied_shapes, _tied),
     in_layers("parallel biases", "parallel-biases", "d − ρ", _parallel_shapes, _parallel),
     GaugePart("unembedding", "unembedding-shift", "d", _unembedding_shapes, _unembedding),

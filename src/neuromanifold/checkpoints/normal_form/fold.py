@@ -242,8 +242,10 @@ def used_rows(block: Block, table: str) -> np.ndarray:
 
 
 def mean_row(block: Block, tensors: Mapping[str, Any], table: str) -> Any:
-    """The mean of the rows of a table that something reads."""
+    """The mean of the rows of a table that something reads, and not only with padding."""
     used = used_rows(block, table)
+    if table == "positions" and block.lone_padding is not None:
+        used[block.lone_padding] = 0.0
     return (tensors[table] * used).sum(axis=0) / used.sum()
 
 
@@ -267,6 +269,8 @@ def _exchange_tables(block: Block, folded: Tensors) -> None:
     names = [name for name, _ in block.tables]
     if block.keeps_tokens:
         names.remove("tokens")
+    if block.lone_padding is not None:
+        move_padding(block, folded, mean_row(block, folded, "positions"))
     for name in names[1:]:
         mean = mean_row(block, folded, name)
         folded[name] = folded[name] - mean
@@ -274,6 +278,14 @@ def _exchange_tables(block: Block, folded: Tensors) -> None:
         folded[names[0]] = folded[names[0]] + mean / scale
     if "positions" in names:
         folded["positions"] = folded["positions"] * used_rows(block, "positions")
+
+
+def move_padding(block: Block, tables: Tensors, row: Any) -> None:
+    """Give padding this row of positions, and its token what the two are together without it."""
+    at, positions = block.padding, jnp.asarray(tables["positions"])
+    change = (positions[at] - row) / block.embed_scale
+    tables["positions"] = positions.at[at].set(row)
+    tables["tokens"] = jnp.asarray(tables["tokens"]).at[at].add(change)
 
 
 def untied(block: Block) -> Block:

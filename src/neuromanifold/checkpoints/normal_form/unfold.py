@@ -13,7 +13,14 @@ from neuromanifold.checkpoints.block.block import Block
 from neuromanifold.checkpoints.distance.nearest import nearest_scale
 from neuromanifold.checkpoints.forms import Tensors
 from neuromanifold.checkpoints.gauge.attention import absorbing_bias
-from neuromanifold.checkpoints.normal_form.fold import Incoming, gains, mean_row, normal, used_rows
+from neuromanifold.checkpoints.normal_form.fold import (
+    Incoming,
+    gains,
+    mean_row,
+    move_padding,
+    normal,
+    used_rows,
+)
 
 FAINT = 1e-6
 """A gain this much smaller than the largest is not divided by: its norm stays folded."""
@@ -202,6 +209,8 @@ def _unfold_tables(block: Block, moved: Tensors, raw: Tensors) -> None:
             mean = mean_row(block, raw, name)
             moved[name] = moved[name] + mean
             moved[takes] = moved[takes] - mean / scale
+        if block.lone_padding is not None:
+            move_padding(block, moved, raw["positions"][block.lone_padding])
     if block.centred and (block.final_norm or block.placement == "post"):
         for name in names:
             if name == "tokens" and block.keeps_tokens:
