@@ -196,7 +196,7 @@ def test_balls_say_which_constants_are_floats():
     net = nm.network(lambda w, x: np.pi * w[0] * x + 0.5 * w[1], np.zeros(2), np.zeros(()))
     found = nm.certify(net, weights=np.ones(2), reading="balls")
     assert found.readings.dyadic == (np.pi,)
-    assert "1 constants were taken as the exact value" in str(found)
+    assert "1 constant was taken as the exact value of its float" in str(found)
     assert nm.verify(found, net, weights=np.ones(2)).agrees
 
 

@@ -175,7 +175,11 @@ class Certificate(Displayed):
             said += f" It takes whole numbers, and {drawn} possible inputs of those were used."
         if self.readings.dyadic:
             count = len(self.readings.dyadic)
-            said += f" {count} constants were taken as the exact value of their floats."
+            taken = "constant was taken as the exact value of its float"
+            taken = (
+                taken if count == 1 else "constants were taken as the exact value of their floats"
+            )
+            said += f" {count} {taken}."
         if self.readings.suspects:
             listed = ", ".join(f"{x:.1e}" for x in self.readings.suspects[:3])
             said += f" Some may be rounding noise: {listed}."
