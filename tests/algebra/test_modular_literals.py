@@ -9,7 +9,7 @@ import pytest
 
 from neuromanifold.algebra.modular import over_prime_field
 from neuromanifold.algebra.modular.literals import HEIGHT, rational_array, widen
-from neuromanifold.algebra.modular.tracing import halves_of
+from neuromanifold.algebra.modular.tracing import halves_of, traced
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.errors import ArgumentError
 
@@ -110,8 +110,9 @@ def test_scalars_of_single_precision_mean_what_was_written():
 def test_floats_of_half_precision_are_themselves_and_listed():
     constants = jnp.asarray([1.0, 0.75, 0.1, np.e, -jnp.inf], jnp.bfloat16)
     f = lambda x: jax.jit(lambda y: constants[:4] * y)(x.astype(jnp.bfloat16)) + 0.7  # noqa: E731
-    assert halves_of(f, np.zeros(4)) == (0.10009765625, 0.69921875, 2.71875)
-    assert halves_of(lambda x: np.float32(0.1) * x + 0.7, np.zeros(4)) == ()
+    shapes = (np.zeros(4),)
+    assert halves_of(traced(f, shapes)[0]) == (0.10009765625, 0.69921875, 2.71875)
+    assert halves_of(traced(lambda x: np.float32(0.1) * x + 0.7, shapes)[0]) == ()
 
 
 def test_a_constant_without_residue_asks_for_another_prime():

@@ -35,9 +35,13 @@ def rows_program(network: Network, batch: int) -> ModularFunction:
     have its branches as a second part (cells).
     """
     cells = with_branches(network)
-    halves = halves_of(network.apply, *network.shapes)
     return rows_over_prime_field(
-        cells.apply, network.shapes[0], cells.sample, batch, network.output, halves
+        cells.apply,
+        network.shapes[0],
+        cells.sample,
+        batch,
+        network.output,
+        halves_of(network.program),
     )
 
 

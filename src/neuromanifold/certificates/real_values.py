@@ -14,7 +14,6 @@ import numpy as np
 from neuromanifold.algebra.cells.piecewise import flat, names
 from neuromanifold.algebra.cells.points import real_point
 from neuromanifold.algebra.modular import Obligation
-from neuromanifold.algebra.modular.tracing import traced
 from neuromanifold.networks.network import Network
 
 REAL_VALUES = "real values"
@@ -33,7 +32,7 @@ def value_obligations(network: Network, weights: bytes | None) -> tuple[Obligati
     """
     if network.architecture is not None:
         return ()
-    if not names(traced(network.apply, network.shapes)[0].jaxpr) & (_PARTIAL | _ASKING):
+    if not names(network.program.jaxpr) & (_PARTIAL | _ASKING):
         return ()
     given = None if weights is None else network.assemble(np.frombuffer(weights))
     function = jax.jit(flat(network.apply, *network.shapes).branches)

@@ -7,10 +7,10 @@ entries, tensor by tensor in the order of `Network.tensors`.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -18,9 +18,10 @@ from weakref import WeakValueDictionary
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr
 from jaxtyping import Float, Shaped
 
-from neuromanifold.algebra.modular.tracing import output_of, whole_jaxpr
+from neuromanifold.algebra.modular.tracing import live, output_shapes, programs_in, whole_jaxpr
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.display import Displayed
 from neuromanifold.errors import ArgumentError, DiagramError
@@ -133,16 +134,29 @@ class Network(Displayed):
     @cached_property
     def output(self) -> Any:
         """The pytree of the output's shapes."""
-        return output_of(self.apply, self.shapes)
+        return output_shapes(*self._live)
+
+    @property
+    def program(self) -> ClosedJaxpr:
+        """The function as JAX traces it in float64, without dead code."""
+        return self._live[0]
+
+    @cached_property
+    def _live(self) -> tuple[ClosedJaxpr, Any]:
+        return live(*self._whole)
+
+    @cached_property
+    def _whole(self) -> tuple[ClosedJaxpr, Any]:
+        return whole_jaxpr(self.apply, self.shapes)
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the traced function and of all arrays in it."""
         if (bare := self.bare) is not self:
             return bare.fingerprint
-        closed, _ = whole_jaxpr(self.apply, self.shapes)
+        closed, _ = self._whole
         digest = hashlib.sha256(str(closed.jaxpr).encode())
-        for array in _constants(closed):
+        for array in chain.from_iterable(program.consts for program in programs_in(closed)):
             value = np.asarray(array)
             digest.update(f"{value.dtype}{value.shape}".encode())
             digest.update(np.ascontiguousarray(value).tobytes())
@@ -280,13 +294,3 @@ def _float64_shape(leaf: Any) -> jax.ShapeDtypeStruct:
     value = leaf if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else np.asarray(leaf)
     real = jnp.issubdtype(value.dtype, np.floating)
     return jax.ShapeDtypeStruct(value.shape, np.float64 if real else value.dtype)
-
-
-def _constants(closed: Any) -> Iterator[Any]:
-    """All arrays that a traced function holds, in the order in which its program names them."""
-    yield from getattr(closed, "consts", ())
-    for equation in getattr(closed, "jaxpr", closed).eqns:
-        for parameter in equation.params.values():
-            for inner in parameter if type(parameter) in (tuple, list) else (parameter,):
-                if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
-                    yield from _constants(inner)

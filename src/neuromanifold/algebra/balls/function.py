@@ -23,7 +23,7 @@ from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.rules.elementary import OpeningRule
 from neuromanifold.algebra.modular.rules.indexing import MOVED, sources_of
 from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
-from neuromanifold.algebra.modular.tracing import halves_of
+from neuromanifold.algebra.modular.tracing import halves_of, shapes_of, traced
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 _ROOT_OF_PI = math.sqrt(math.pi)
@@ -117,7 +117,8 @@ def floats_taken(f: Callable[..., Any], *arguments: Any) -> tuple[float, ...]:
     """
     floats = sorted(_floats(flattened(f, *arguments)[0]))
     read = rational_array(np.array([x for x in floats if np.isfinite(x)]))
-    return tuple(sorted({*read.dyadic, *halves_of(f, *arguments)}))
+    halves = halves_of(traced(f, shapes_of(arguments, whole=True))[0])
+    return tuple(sorted({*read.dyadic, *halves}))
 
 
 def _floats(jaxpr: Any) -> frozenset[float]:

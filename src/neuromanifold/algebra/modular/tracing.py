@@ -61,7 +61,11 @@ def _shape(leaf: Any, whole: bool) -> jax.ShapeDtypeStruct:
 
 def traced(f: Callable[..., Any], shapes: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
     """The jaxpr of `f` in float64 without dead code, and the structure of its output."""
-    closed, output = whole_jaxpr(f, shapes)
+    return live(*whole_jaxpr(f, shapes))
+
+
+def live(closed: ClosedJaxpr, output: Any) -> tuple[ClosedJaxpr, Any]:
+    """The jaxpr without dead code, checked, and the structure of its output."""
     everything = [True] * len(closed.jaxpr.outvars)
     jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, everything, instantiate=True)
     _check(jaxpr)
@@ -87,26 +91,34 @@ def whole_jaxpr(f: Callable[..., Any], shapes: Sequence[Any]) -> tuple[ClosedJax
         raise _explained(f, error) from None
 
 
-def halves_of(f: Callable[..., Any], *examples: Any) -> tuple[float, ...]:
-    """The floats of half precision in the program of `f` that may stand for other numbers."""
-    return rounded_halves(_constants(traced(f, shapes_of(examples, whole=True))[0]))
+def halves_of(closed: ClosedJaxpr) -> tuple[float, ...]:
+    """The floats of half precision in a program that may stand for other numbers."""
+    found: list[Any] = []
+    for program in programs_in(closed):
+        found += program.consts
+        for equation in program.jaxpr.eqns:
+            found += (atom.val for atom in equation.invars if isinstance(atom, Literal))
+    return rounded_halves(found)
 
 
-def _constants(closed: ClosedJaxpr) -> Iterator[Any]:
-    """The constants of a jaxpr and of those inside."""
-    yield from closed.consts
+def programs_in(closed: ClosedJaxpr) -> Iterator[ClosedJaxpr]:
+    """A jaxpr and all inside, in the order in which they are named."""
+    yield closed
     for equation in closed.jaxpr.eqns:
-        yield from (atom.val for atom in equation.invars if isinstance(atom, Literal))
         for part in jax.tree.leaves(list(equation.params.values())):
             if isinstance(part, ClosedJaxpr):
-                yield from _constants(part)
+                yield from programs_in(part)
             elif isinstance(part, Jaxpr):
-                yield from _constants(ClosedJaxpr(part, ()))
+                yield from programs_in(ClosedJaxpr(part, ()))
 
 
 def output_of(f: Callable[..., Any], shapes: Sequence[Any]) -> Any:
     """The pytree of the shapes of the output, which is checked to be real."""
-    closed, structure = traced(f, shapes)
+    return output_shapes(*traced(f, shapes))
+
+
+def output_shapes(closed: ClosedJaxpr, structure: Any) -> Any:
+    """The pytree of the shapes of a jaxpr's output, which is checked to be real."""
     if not closed.out_avals:
         raise ArgumentError("the function returns no array; return its value")
     _check_outputs(closed.out_avals, np.complexfloating, np.integer, np.bool_)
