@@ -282,10 +282,10 @@ def _exchange_tables(block: Block, folded: Tensors) -> None:
 
 def move_padding(block: Block, tables: Tensors, row: Any) -> None:
     """Give padding this row of positions, and its token what the two are together without it."""
-    at, positions = block.padding, jnp.asarray(tables["positions"])
-    change = (positions[at] - row) / block.embed_scale
-    tables["positions"] = positions.at[at].set(row)
-    tables["tokens"] = jnp.asarray(tables["tokens"]).at[at].add(change)
+    tokens, positions = tables["tokens"], tables["positions"]
+    change = (positions[block.padding] - row) / block.embed_scale
+    at, there = ((np.arange(len(t)) == block.padding)[:, None] for t in (tokens, positions))
+    tables |= {"tokens": tokens + at * change, "positions": positions * ~there + there * row}
 
 
 def untied(block: Block) -> Block:
