@@ -37,6 +37,10 @@ PIECEWISE = {
     "floor": (lambda x: jnp.floor(3 * x) * x, (8,)),
     "round": (lambda x: (x - jnp.round(x)) ** 2, (8,)),
     "remainder": (lambda x: ((10 * x) % 3.0) ** 2, (8,)),
+    "min pooling": (
+        lambda x: lax.reduce_window(x, jnp.inf, lax.min, (2, 3), (2, 1), "SAME") ** 2,
+        (5, 4),
+    ),
     "max pooling": (
         lambda x: lax.reduce_window(
             jax.nn.relu(x), -jnp.inf, lax.max, (2, 2), (2, 2), "SAME"

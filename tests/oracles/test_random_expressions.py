@@ -9,13 +9,21 @@ import numpy as np
 import pytest
 
 import neuromanifold as nm
-from expressions import LENGTH, Floats, SkippedError, random_function, rank_in_digits
+from expressions import random_function, twin_functions
+from expressions.constants import LENGTH
+from expressions.digits import SkippedError
+from expressions.floats import Floats
+from expressions.ranks import rank_in_digits
 from neuromanifold.algebra.cells.points import SIZES, normal
+from neuromanifold.algebra.cells.rules import MEETINGS, OUTCOMES, PIECEWISE
 from neuromanifold.algebra.cells.whole import WholeInputs
+from neuromanifold.algebra.modular.coverage import SUPPORTED
+from neuromanifold.algebra.modular.tracing import programs_in
 from neuromanifold.certificates.ball_rank import _inputs as ball_inputs
 from neuromanifold.certificates.cells import pieces
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.jacobian import SPARE_ROWS
+from neuromanifold.certificates.program import rows_program
 from neuromanifold.errors import NeuromanifoldError
 
 REAL = {"a": np.zeros(LENGTH), "b": np.zeros(LENGTH)}
@@ -47,20 +55,27 @@ def _points(network, count, whole):
     return network.draw(0)["w"], inputs
 
 
+def _network(function, size, whole, name):
+    return nm.network(
+        lambda w, x: function(Floats, w["w"], x),
+        {"w": np.zeros(size)},
+        REAL | WHOLE if whole else REAL,
+        name=name,
+    )
+
+
 def _compared(seed, reading=None):
     """What a certificate of a random function is beside its rank in many digits.
 
     With a reading at the weights of that rank, else at generic ones.
     """
     function, size, whole = random_function(seed)
-    network = nm.network(
-        lambda w, x: function(Floats, w["w"], x),
-        {"w": np.zeros(size)},
-        REAL | WHOLE if whole else REAL,
-        name=f"{seed}",
-    )
+    return _beside_digits(_network(function, size, whole, f"{seed}"), function, whole, reading)
+
+
+def _beside_digits(network, function, whole=False, reading=None):
     try:
-        weights, inputs = _points(network, size + 8, whole)
+        weights, inputs = _points(network, network.parameters + 8, whole)
         if reading == "balls":
             inputs = [
                 dict(zip(sorted(network.sample), x, strict=True))
@@ -83,7 +98,9 @@ def _compared(seed, reading=None):
         return "skipped"
     if rank is None:
         return "no gap"
-    assert certificate.lower <= rank, f"function {seed}: {certificate}; in many digits {rank}"
+    assert certificate.lower <= rank, (
+        f"function {network.name}: {certificate}; in many digits {rank}"
+    )
     if not certificate.lower_is_proved:
         return "unproved"
     return "proved" if certificate.lower == rank else "smaller"
@@ -91,6 +108,18 @@ def _compared(seed, reading=None):
 
 def _count(seeds, compared=_compared):
     return Counter(map(compared, seeds))
+
+
+def test_twins_have_no_false_proof_and_meet_every_primitive():
+    met, found = set(), Counter()
+    for number, function in enumerate(twin_functions()):
+        network = _network(function, 4, False, f"twins {number}")
+        found[outcome := _beside_digits(network, function)] += 1
+        if outcome != "refused":
+            for whole in (network.program, rows_program(network, 4).jaxpr):
+                met |= {e.primitive.name for part in programs_in(whole) for e in part.jaxpr.eqns}
+    assert {*SUPPORTED, *PIECEWISE, *OUTCOMES, *MEETINGS} - met == set()
+    assert found["proved"] >= 85
 
 
 def test_random_functions_have_no_false_proof():

@@ -12,22 +12,20 @@ import numpy as np
 from jax import lax, nn
 
 from neuromanifold.algebra.cells.decisions import Decider, Decision
-from neuromanifold.algebra.cells.windows import windows_of
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.rules.indexing import sources_of
+from neuromanifold.algebra.modular.rules.windows import window_axes
 from neuromanifold.errors import NotCoveredError
 
 CellRule = Callable[[Decider, Any, Sequence[Any]], list[Any]]
 
 
-def _picked(decider: Decider, lines: Any, largest: bool) -> Any:
-    """The largest (or smallest) entry along the last axis: Σ b_k x_k with b_k in {0, 1}."""
-    sign = 1.0 if largest else -1.0
+def _largest(decider: Decider, lines: Any) -> Any:
+    """The largest entry along the last axis: Σ b_k x_k with b_k in {0, 1}."""
 
     def compute() -> Decision:
-        best = jnp.argmax(sign * lines, axis=-1)
-        one = nn.one_hot(best, lines.shape[-1], dtype=jnp.float64)
-        return Decision(one, _gap(sign * lines, one))
+        one = nn.one_hot(jnp.argmax(lines, axis=-1), lines.shape[-1], dtype=jnp.float64)
+        return Decision(one, _gap(lines, one))
 
     branches = decider.decide(compute)
     return jnp.sum(branches * jnp.where(jnp.isfinite(lines), lines, 0.0), axis=-1)
@@ -86,36 +84,47 @@ def _rem(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
     return [x - times * y]
 
 
-def _reduce(largest: bool) -> CellRule:
+def _reduce(sign: int) -> CellRule:
+    """The largest entry of each line, or the smallest: minus the largest of −x."""
+
     def rule(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
         (x,) = operands
         axes = [int(axis) for axis in equation.params["axes"]]
         kept = [i for i in range(x.ndim) if i not in axes]
         shape = [x.shape[i] for i in kept]
-        return [_picked(decider, x.transpose([*kept, *axes]).reshape(*shape, -1), largest)]
+        lines = x.transpose([*kept, *axes]).reshape(*shape, -1)
+        return [sign * _largest(decider, sign * lines)]
 
     return rule
 
 
-def _window(largest: bool) -> CellRule:
+def _window(sign: int) -> CellRule:
     def rule(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
-        lines = windows_of(operands[0], equation, -np.inf if largest else np.inf)
-        return [_picked(decider, lines, largest)]
+        return [sign * _largest(decider, _windows(sign * operands[0], equation))]
 
     return rule
 
 
-def _cumulative(largest: bool) -> CellRule:
+def _windows(x: Any, equation: Any) -> Any:
+    """All windows of x, the entries of each along one last axis, minus infinity outside of x."""
+    axes = window_axes(equation)
+    for i, axis in enumerate(axes):
+        edge = jnp.full((*x.shape[: 2 * i], 1, *x.shape[2 * i + 1 :]), -np.inf)
+        x = jnp.take(jnp.concatenate([x, edge], axis=2 * i), axis.positions, axis=2 * i)
+    windows, entries = range(0, 2 * len(axes), 2), range(1, 2 * len(axes), 2)
+    return x.transpose([*windows, *entries]).reshape(*(axis.windows for axis in axes), -1)
+
+
+def _cumulative(sign: int) -> CellRule:
     """The largest of the entries so far: a maximum over each beginning of a line."""
 
     def rule(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
         axis, size = equation.params["axis"], operands[0].shape[equation.params["axis"]]
         seen = np.tril(np.ones((size, size), bool))
         seen = seen.T if equation.params["reverse"] else seen
-        sign = 1.0 if largest else -1.0
         line = sign * jnp.moveaxis(operands[0], axis, -1)[..., None, :]
         lines = jnp.where(seen, line, -jnp.inf)
-        return [jnp.moveaxis(sign * _picked(decider, lines, largest=True), -1, axis)]
+        return [jnp.moveaxis(sign * _largest(decider, lines), -1, axis)]
 
     return rule
 
@@ -179,15 +188,15 @@ PIECEWISE: dict[str, CellRule] = {
     "abs": _abs,
     "ceil": _rounding(jnp.ceil, 0.0),
     "clamp": _clamp,
-    "cummax": _cumulative(largest=True),
-    "cummin": _cumulative(largest=False),
+    "cummax": _cumulative(1),
+    "cummin": _cumulative(-1),
     "floor": _rounding(jnp.floor, 0.0),
     "max": _max,
     "min": _min,
-    "reduce_max": _reduce(largest=True),
-    "reduce_min": _reduce(largest=False),
-    "reduce_window_max": _window(largest=True),
-    "reduce_window_min": _window(largest=False),
+    "reduce_max": _reduce(1),
+    "reduce_min": _reduce(-1),
+    "reduce_window_max": _window(1),
+    "reduce_window_min": _window(-1),
     "rem": _rem,
     "round": _rounding(jnp.rint, 0.5),
     "sign": _sign,
