@@ -178,7 +178,8 @@ class PrimeField:
         make every half whole.
         """
         halvings = max(0, (len(x) - 1).bit_length() - _LAST_HALVES)
-        products, pairs = np.concatenate([x, np.ones(-len(x) % 2**halvings)]), []
+        products = np.concatenate([x, np.ones(-len(x) % 2**halvings)])
+        pairs: list[Residues] = []
         for _ in range(halvings):
             pairs.append(products.reshape(2, -1))
             products = self.multiply(*pairs[-1])
