@@ -162,7 +162,7 @@ class PrimeField:
     def inverse(self, x: Residues) -> Residues:
         """The entrywise inverse; a zero entry is an error, never 0, and NaN stays NaN."""
         x = np.asarray(x, dtype=np.float64)
-        if not np.all(x):
+        if not x.all():
             raise ZeroResidueError(f"a residue to be inverted is 0 mod {self.modulus}")
         known = ~np.isnan(x)
         if known.all():
