@@ -23,7 +23,7 @@ Residues = Float64[np.ndarray, "..."]
 PRIME_LIMIT = 2**23
 EXACT_INTEGERS = 2**53  # every integer up to here in absolute value is a float64
 _ONE_PASS = 2**51  # integers below this in absolute value are balanced by one pass of `reduce_once`
-_FEW = 16  # so many residues are inverted one by one
+_LAST_HALVES = 4  # up to 2^4 residues are inverted one by one
 DEFAULT_PRIME = 8388593  # the largest prime below 2^23
 _STREAM = "neuromanifold residue stream 1"
 
@@ -162,7 +162,7 @@ class PrimeField:
     def inverse(self, x: Residues) -> Residues:
         """The entrywise inverse; a zero entry is an error, never 0, and NaN stays NaN."""
         x = np.asarray(x, dtype=np.float64)
-        if not np.all(x):
+        if not x.all():
             raise ZeroResidueError(f"a residue to be inverted is 0 mod {self.modulus}")
         known = ~np.isnan(x)
         if known.all():
@@ -174,16 +174,20 @@ class PrimeField:
     def _inverses(self, x: Residues) -> Residues:
         """Inverses of a vector, by those of half as many products: 1/a = b/(ab) and 1/b = a/(ab).
 
-        Three products an entry in all, and a few inverses by Euclid's algorithm.
+        Three products an entry in all, and a few inverses by Euclid's algorithm. Ones at the end
+        make every half whole.
         """
-        half = len(x) // 2
-        if len(x) <= _FEW:
-            p = self.modulus
-            return self.from_integers(np.array([pow(int(a), -1, p) for a in x], dtype=np.int64))
-        a, b, rest = x[:half], x[half : 2 * half], x[2 * half :]
-        inverses = self._inverses(np.concatenate([self.multiply(a, b), rest]))
-        ab, rest = inverses[:half], inverses[half:]
-        return np.concatenate([self.multiply(ab, b), self.multiply(ab, a), rest])
+        halvings = max(0, (len(x) - 1).bit_length() - _LAST_HALVES)
+        products = np.concatenate([x, np.ones(-len(x) % 2**halvings)])
+        pairs: list[Residues] = []
+        for _ in range(halvings):
+            pairs.append(products.reshape(2, -1))
+            products = self.multiply(*pairs[-1])
+        inverses = np.array([pow(int(a), -1, self.modulus) for a in products], dtype=np.float64)
+        inverses = self.balanced(inverses)
+        for pair in reversed(pairs):
+            inverses = self.multiply(inverses, pair[::-1]).ravel()
+        return inverses[: len(x)]
 
     def power(self, x: Residues, exponent: int) -> Residues:
         """The entrywise power, negative exponents by inversion."""
@@ -213,7 +217,7 @@ class PrimeField:
             drawn = np.frombuffer(hasher.digest(4 * words), dtype="<u4") & np.uint32(mask)
             drawn = drawn[drawn < p]
             if drawn.size >= count:
-                return self.from_integers(drawn[:count].astype(np.int64)).reshape(shape)
+                return self.balanced(drawn[:count].astype(np.float64)).reshape(shape)
             words *= 2
 
 

@@ -10,6 +10,7 @@ cell: if these lie in the span of the others, then so do all rows of these cells
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -90,6 +91,10 @@ def _rank(net: Network, point: Point, count: int) -> int:
     return form.rank
 
 
+_degrees = lru_cache(maxsize=8)(Degrees)
+"""The degrees of a program, which no seed changes."""
+
+
 def _error(net: Network, point: Point, rank: int, count: int, primes: list[int]) -> float | None:
     """The product over the points of degree / p, for a minor one larger than the rank.
 
@@ -105,7 +110,7 @@ def _error(net: Network, point: Point, rank: int, count: int, primes: list[int])
     if (found := pieces(net)) is not None:
         first = weights + len(real_inputs(net))
         constants |= set(range(first, first + len(found.branch_shapes)))
-    degrees = Degrees(program, batch, frozenset(constants))
+    degrees = _degrees(program, batch, frozenset(constants))
     roots = degrees.roots
     rows = min(BATCH, max(count, batch))
     draws = max(most_draws(roots.weights, 1), most_draws(roots.samples + roots.mixed, rows))

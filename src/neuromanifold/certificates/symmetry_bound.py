@@ -55,9 +55,11 @@ class KnownKernel:
     pivots: Indices
 
 
-def known_kernel(
-    network: Network, weights: Tensors, field: PrimeField, seed: int, per_family: int = 2
-) -> KnownKernel:
+_CHECKS = 2
+"""Random vectors of each family."""
+
+
+def known_kernel(network: Network, weights: Tensors, field: PrimeField, seed: int) -> KnownKernel:
     """The known kernel at some weights; a family's tangent vectors are held only while it counts.
 
     The random vectors are combinations of a family's tangent vectors with coefficients that the
@@ -68,8 +70,8 @@ def known_kernel(
     checks: dict[str, np.ndarray] = {}
     for number, block in enumerate(known_generators(network, weights, field)):
         ranks[block.family] = ranks.get(block.family, 0) + span.add(block)
-        mix = field.random(seed, f"kernel check {number}", (per_family, block.count))
-        total = checks.setdefault(block.family, np.zeros((per_family, network.columns)))
+        mix = field.random(seed, f"kernel check {number}", (_CHECKS, block.count))
+        total = checks.setdefault(block.family, np.zeros((_CHECKS, network.columns)))
         for slot, moved in block.moves.items():
             part = field.matmul(mix, np.ascontiguousarray(moved.reshape(block.count, -1)))
             place = network.places[slot]
@@ -78,7 +80,7 @@ def known_kernel(
     return KnownKernel(
         tuple(FamilyRank(name, dimension) for name, dimension in ranks.items()),
         vectors,
-        tuple(name for name in checks for _ in range(per_family)),
+        tuple(name for name in checks for _ in range(_CHECKS)),
         span.pivots,
     )
 

@@ -31,6 +31,7 @@ as a group by itself and composes with the other families by acting alone. The s
 O_h V_h, where v = d' makes O_h square.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import mul
 from typing import Any
@@ -171,21 +172,21 @@ class HeadMixing(Family):
     @property
     def is_group(self) -> bool:
         """Whether the ranks put no condition on g, so that the whole group acts."""
-        shapes = self.architecture.shapes
-        return all(
-            layer["query"][1] >= layer["query"][2]
-            and ("output" not in layer or layer["output"][2] >= layer["output"][1])
-            for layer in shapes
-        )
+        return all(rank >= size for rank, size in self._ranks())
 
     @property
     def composes(self) -> bool:
         """Whether it commutes with changes of basis, as it does where what stays is square."""
-        return all(
-            layer["query"][1] == layer["query"][2]
-            and ("output" not in layer or layer["output"][2] == layer["output"][1])
-            for layer in self.architecture.shapes
-        )
+        return all(rank == size for rank, size in self._ranks())
+
+    def _ranks(self) -> Iterator[tuple[int, int]]:
+        """The ranks a of all forms with d, and v with d' of all values that are factored."""
+        for layer in self.architecture.shapes:
+            _, a, d = layer["query"]
+            yield a, d
+            if "output" in layer:
+                _, d_next, v = layer["output"]
+                yield v, d_next
 
     @property
     def dimension(self) -> int:

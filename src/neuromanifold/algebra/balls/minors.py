@@ -25,7 +25,11 @@ class ProvedRank:
     estimate: int
 
 
-def proved_rank(matrix: Balls, tolerance: float = 1e-10) -> ProvedRank:
+_SMALL = 1e-10
+"""Pivots this much smaller than the first are not tried."""
+
+
+def proved_rank(matrix: Balls) -> ProvedRank:
     """The largest minor found that does not vanish.
 
     Rows without a value are left out, and the others are scaled to length one. Columns are chosen
@@ -39,7 +43,7 @@ def proved_rank(matrix: Balls, tolerance: float = 1e-10) -> ProvedRank:
     middle = middle / np.where(length == 0, 1.0, length)
     pivots, columns = qr(middle, mode="r", pivoting=True) if rows else (middle, [])
     sizes = np.abs(np.diag(pivots))
-    estimate = int(np.sum(sizes > tolerance * max(sizes[0], 1e-300))) if len(sizes) else 0
+    estimate = int(np.sum(sizes > _SMALL * max(sizes[0], 1e-300))) if len(sizes) else 0
     rank = estimate
     while rank:
         chosen = columns[:rank]

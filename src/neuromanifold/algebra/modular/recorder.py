@@ -8,7 +8,7 @@ recorded, so a program carries its own obligations.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -357,7 +357,7 @@ class Recorder:
             if step.output in needed:
                 finished = tuple(set(step.inputs) - needed)
                 needed.update(step.inputs)
-                kept.append(step.finishing(finished))
+                kept.append(replace(step, finished=finished))
         constants = tuple(item for item in self._constants if item[0] in needed)
         return Program(
             self._slots, tuple(self._inputs), constants, tuple(reversed(kept)), tuple(outputs)

@@ -6,7 +6,7 @@ second rule; all other steps bring a tangent of their own.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -79,10 +79,6 @@ class Step:
     degree: int | None = None
     tangent: Tangent | None = None
     division: Division | None = None
-
-    def finishing(self, finished: tuple[int, ...]) -> "Step":
-        """The same step with the slots that no later one reads."""
-        return replace(self, finished=finished)
 
     def slope(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from fractions import Fraction
-from functools import cached_property
+from functools import lru_cache
 from math import lcm
 
 import numpy as np
@@ -129,17 +129,6 @@ class FormalElements:
                 values[:, entry] = field.multiply(product, constant)
         return values
 
-    def _keys(self, kind: Kind) -> np.ndarray:
-        if kind not in self._all_keys:
-            text = f"{_STREAMS[kind]}|{self.seed}|{self.label}"
-            digest = hashlib.shake_256(text.encode()).digest(16)
-            self._all_keys[kind] = np.frombuffer(digest, dtype="<u8").astype(np.uint64)
-        return self._all_keys[kind]
-
-    @cached_property
-    def _all_keys(self) -> dict[Kind, np.ndarray]:
-        return {}
-
     def __call__(self, a: Residues) -> Residues:
         """The elements for exponentials of an array of arguments."""
         return self.exponential(a)
@@ -172,22 +161,25 @@ class FormalElements:
 
     def _drawn(self, kind: Kind, arguments: Residues, salts: np.ndarray | None) -> Residues:
         """The elements for arguments 0 ≤ a < p."""
-        p, keys = self.field.modulus, self._keys(kind)
-        unknown = np.isnan(arguments if salts is None else arguments + salts)
-        if unknown.any():
-            known = ~unknown
-            element = np.full(unknown.shape, np.nan)
-            element[known] = self._drawn(
-                kind, arguments[known], None if salts is None else salts[known]
-            )
-            return element
+        salts = np.zeros(arguments.shape) if salts is None else salts
+        known = ~np.isnan(arguments + salts)
+        if not known.all():
+            elements = np.full(known.shape, np.nan)
+            elements[known] = self._drawn(kind, arguments[known], salts[known])
+            return elements
         # One axis at least: NumPy warns of the intended wrap-around mod 2^64 for scalars only.
-        a = np.atleast_1d(arguments).astype(np.uint64)
-        if salts is not None:
-            a ^= salts.astype(np.uint64) * np.uint64(_SALT)
-        word = _mixed(_mixed(a ^ keys[0]) ^ keys[1])
-        element = (1 + word % np.uint64(p - 1)).astype(np.float64)  # in 1 … p − 1
-        return np.where(element > p // 2, element - p, element).reshape(arguments.shape)
+        word = np.atleast_1d(arguments).astype(np.uint64)
+        word ^= salts.astype(np.uint64) * np.uint64(_SALT)
+        for key in _keys(f"{_STREAMS[kind]}|{self.seed}|{self.label}"):
+            word = _mixed(word ^ key)
+        elements = 1.0 + word % np.uint64(self.field.modulus - 1)  # in 1 … p − 1
+        return self.field.balanced(elements).reshape(arguments.shape)
+
+
+@lru_cache(maxsize=64)
+def _keys(text: str) -> np.ndarray:
+    digest = hashlib.shake_256(text.encode()).digest(16)
+    return np.frombuffer(digest, dtype="<u8").astype(np.uint64)
 
 
 def _mixed(word: np.ndarray) -> np.ndarray:

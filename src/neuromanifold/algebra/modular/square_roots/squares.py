@@ -24,6 +24,7 @@ computed without them. A radicand that stays the same for all samples and is not
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -33,7 +34,7 @@ from neuromanifold.algebra.modular.formal.elements import FormalElements
 from neuromanifold.algebra.modular.function import ModularFunction
 from neuromanifold.algebra.modular.square_roots.groups import Search
 from neuromanifold.algebra.modular.square_roots.radicands import Free, Radicands, Redraw
-from neuromanifold.algebra.prime_field import PrimeField
+from neuromanifold.algebra.prime_field import PrimeField, Residues
 
 _TURNS = 16
 """Samples of several kinds in which an atom is tried."""
@@ -100,29 +101,35 @@ class Squares:
         self.radicands = Radicands(function, field, leaves, elements)
         self.samples = Free(self.radicands, redraw, samples=True)
         self.weights = Free(self.radicands, redraw, samples=False)
-        self.kinds, self.same, self.read = self._of_weights_alone()
+        self.columns = np.arange(self.radicands.ends[-1])
+        self.drawn, self.kinds, self.same = self._of_weights_alone()
 
     def _of_weights_alone(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """One sample of each kind, its radicands that stay the same, and those read off to do so.
+        """The entries that are drawn, one sample of each kind, its radicands that stay the same.
 
         Samples of a kind agree in all entries that do not change when every atom is drawn again;
         what stays the same then may do so by chance.
         """
-        free, columns = self.samples, np.arange(self.radicands.ends[-1])
-        before = self.radicands.at(columns)
+        free, before = self.samples, self.radicands.at(self.columns)
         again = free.fresh(np.ones((len(free.state), free.atoms), bool))
         drawn = np.any(again != free.state, axis=0)
         kinds = np.zeros(1, int)
         if len(before) == len(free.state):  # else nothing before a radicand runs over samples
             rows = np.concatenate([np.zeros((len(before), 1)), free.state[:, ~drawn]], axis=1)
             kinds = np.unique(rows, axis=0, return_index=True)[1]
-        found = []
-        for state in (again, np.where(drawn, np.nan, free.state)):
-            with free.tried():
-                free.put(state)
-                found.append(self.radicands.at(columns)[kinds])
-        same = found[0] == before[kinds]
-        return kinds, same, ~np.isnan(found[1])
+        return drawn, kinds, self._at(again)[kinds] == before[kinds]
+
+    @cached_property
+    def read(self) -> np.ndarray:
+        """The radicands of each kind that are read off the program to be of weights alone."""
+        unknown = np.where(self.drawn, np.nan, self.samples.state)
+        return ~np.isnan(self._at(unknown)[self.kinds])
+
+    def _at(self, state: Residues) -> Residues:
+        """All radicands at another state of the samples."""
+        with self.samples.tried():
+            self.samples.put(state)
+            return self.radicands.at(self.columns)
 
     def settled(self) -> Settled:
         """The point once it is settled, weights first."""
