@@ -63,7 +63,11 @@ def _sentence(error: Exception) -> tuple[int, str]:
 
     if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
         return MISUSE, str(missing)
-    if isinstance(error, CycloptsError | NeuromanifoldError):
+    if isinstance(error, CycloptsError):
+        from neuromanifold.cli.misuse import misuse
+
+        return MISUSE, misuse(error)
+    if isinstance(error, NeuromanifoldError):
         return MISUSE, str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
         return MISUSE, "there is not enough memory for this; give smaller sizes"
