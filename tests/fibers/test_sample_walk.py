@@ -56,12 +56,19 @@ def test_samples_are_repeated_by_their_seed():
     ("arguments", "text"),
     [
         ({"count": 0}, "count must be at least 1; got 0"),
-        ({"count": 1, "condition": 0.5}, "condition must be at least 1 and finite; got 0.5"),
+        ({"count": 1, "condition": 0.5}, r"condition must be from 1 to 1e\+12, since"),
+        ({"count": 1, "condition": 1e300}, r"condition must be from 1 to 1e\+12, since"),
     ],
 )
 def test_a_sample_of_nothing_is_refused(arguments, text):
     with pytest.raises(ArgumentError, match=text):
         sample_fiber(random_weights(LAYER, 0), **arguments)
+
+
+def test_points_that_rounding_carries_off_the_fiber_are_refused():
+    weights = random_weights(Architecture((3, 2, 4), (2, 2), 3), 0)
+    with pytest.raises(ArgumentError, match=r"differ from the function by .*: take a smaller"):
+        sample_fiber(weights, 2, condition=1e10)
 
 
 def connected(architecture, seed, condition=100.0):
