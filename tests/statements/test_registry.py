@@ -1,9 +1,14 @@
 """Every statement has code and a test, and every citation has a statement."""
 
+from functools import partial
+
 import pytest
 
 from citations import IDS, NUMBERED, citations, cited_by, covered_by
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArchitectureError, ArgumentError
+from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.formula.redundancy import redundancy
+from neuromanifold.networks.weights import random_weights
 from neuromanifold.statements import STATEMENTS, Facts, get, unmet
 
 CITED = set(cited_by())
@@ -74,6 +79,13 @@ def test_the_id_of_a_numbered_item_says_its_kind_and_its_source():
     form = get("thm-3.7").to_dict()
     assert form["hypotheses"] == [one.text for one in get("thm-3.7").hypotheses]
     assert (form["id"], form["source"]) == ("thm-3.7", "Theorem 3.7")
+
+
+@pytest.mark.parametrize("wrong", [None, "4,2,3"])
+@pytest.mark.parametrize("ask", [dimension_formula, redundancy, partial(random_weights, seed=0)])
+def test_what_is_no_architecture_is_refused_with_its_type(ask, wrong):
+    with pytest.raises(ArchitectureError, match=f"an Architecture.*got {type(wrong).__name__}: "):
+        ask(wrong)
 
 
 @pytest.mark.parametrize(

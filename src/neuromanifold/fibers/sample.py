@@ -46,8 +46,9 @@ class FiberSample(Displayed, Recorded):
         return len(self.points)
 
     def __str__(self) -> str:
+        noun = "point" if self.count == 1 else "points"
         return (
-            f"{len(self.points)} points of the fiber, moved by {', '.join(self.families)} with "
+            f"{self.count} {noun} of the fiber, moved by {', '.join(self.families)} with "
             f"condition numbers up to {self.condition:g} (seed {self.seed}); their outputs differ "
             f"by at most {self.deviation:.2g}."
         )
