@@ -46,6 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except SystemExit as error:  # what prints the help makes this of a broken pipe
+        if isinstance(error.__context__, BrokenPipeError):
+            return 0
+        raise
     except Exception as error:
         if "--debug" in words:
             import traceback

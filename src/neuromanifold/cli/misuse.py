@@ -34,4 +34,5 @@ def _what(error: CycloptsError, command: str) -> str:
             if int in kinds or float in kinds:
                 wanted = "a whole number" if int in kinds else "a number"
                 return f"{argument.name} must be {wanted}; got {argument.tokens[-1].value!r}"
-    return str(error).strip().removesuffix(".")
+    text = str(error).strip()
+    return text if text.endswith("...") else text.removesuffix(".")
