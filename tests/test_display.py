@@ -58,6 +58,7 @@ def values():
         nm.explain(NET),
         nm.verify(certificate),
         nm.estimate(NET),
+        nm.discover(NET),
         point,
         nm.same_function(weights, point.points[0]),
         nm.walk(weights, point.points[0], steps=2),

@@ -111,7 +111,7 @@ def test_fiber(visit, page, inspected):
     slider = page.get_by_label("step of the walk")
     query, product = (
         page.locator(".panel", has=page.get_by_role("heading", name=name, exact=True))
-        for name in ("Q · layer 1", "A = KᵀQ · layer 1")
+        for name in ("Q · layer 0", "A = KᵀQ · layer 0")
     )
     before, fixed = (one.locator("svg text").all_text_contents() for one in (query, product))
     slider.focus()

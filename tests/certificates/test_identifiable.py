@@ -23,8 +23,7 @@ HEADS = Architecture((3, 3), (3,), 3, heads=2)
 
 
 def ask(text, architecture, **options):
-    name, quantity = parse_quantity(text, architecture)
-    return identifiable(architecture, quantity, name=name, **options)
+    return identifiable(architecture, text, **options)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +171,7 @@ def test_an_answer_is_one_sentence_and_json():
         (lambda w: jnp.max(w.layers[0].query), "rational function.* maxima"),
         (lambda w: w.layers[0].query[:0], r"real number or array; got \(0,\)"),
         (lambda w: w["query"], "cannot be traced"),
-        ("A.0[0,0,1]", "not callable"),
+        (3, r'or a text like "A\.0\[0,0,1\]"; got int'),
     ],
 )
 def test_what_is_no_quantity_is_refused(quantity, text):

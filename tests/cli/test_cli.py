@@ -61,18 +61,28 @@ def test_dim_prints_a_sentence(capsys):
         (["dim", *NETWORK[:2], "--ranks", "2", "--tokens", "3"], "for each of the 2 layers"),
         (["dim", *NETWORK, "--attention", "linear"], "--attention"),
         (["dim", *NETWORK, "--readout", "loss"], "--readout"),
-        (["dim", *NETWORK, "--heads", "two"], '--heads: unable to convert "two" into int'),
-        (
-            ["dim", *NETWORK, "--temperature", "x"],
-            '--temperature: unable to convert "x" into float',
-        ),
+        (["dim", *NETWORK, "--heads", "two"], "--heads must be a whole number; got 'two'"),
+        (["dim", *NETWORK, "--temperature", "x"], "--temperature must be a number; got 'x'"),
         (["dim", *NETWORK, "--heads", "1.5"], "--heads must be a whole number; got '1.5'"),
         (["dim", *NETWORK, "--certify", "--seed", "0.5"], "--seed must be a whole number"),
         (["dim", *NETWORK, "--certify", "--inputs", "40.5"], "--inputs must be a whole number"),
         (["dim", *NETWORK, "--value-ranks", ""], "whole numbers with commas"),
         (["dim", *NETWORK, "--colour", "red"], "--colour"),
-        (["statements", "thm-9.9"], "thm-9.9"),
-        (["undo"], "undo"),
+        (["dim", "--widths", "-4,2"], "a value that begins with a hyphen is written --widths=-4,2"),
+        (
+            ["dim", "--widths"],
+            "--widths needs a value (`neuromanifold dim --help` lists what there is",
+        ),
+        (["fiber", "same", "a"], "neuromanifold fiber same needs SECOND"),
+        (["fiber", "same", "a", "b", "c"], "fiber same takes fewer words; 'c' is left over"),
+        (["certify", *NETWORK], "neuromanifold certify needs --out"),
+        (["dim", *NETWORK, "--inputs", "5"], "--inputs is for a rank; add --certify or --estimate"),
+        (["dim", *NETWORK, "--prime", "8388593"], "--prime is for a rank over a prime field"),
+        (["certify", *NETWORK, "--reading", "balls", "--out", "c"], "give --weights, or a module"),
+        (["statements", "thm 3.7"], "like thm-3.7 or "),
+        (["undo"], 'Unknown command "undo"'),
+        (["undo"], "fiber, ... (`neuromanifold --help` lists what there is)"),
+        (["fiber", "undo"], "describe, count (`neuromanifold fiber --help` lists what there is)"),
         (["dim", *NETWORK, "--certify", "--prime", "8388592"], "prime"),
         (["dim", *NETWORK, "--certify", "--inputs", "0"], "inputs must be at least 1"),
         (["verify", "no-such-file"], "no-such-file is not a file"),
@@ -367,6 +377,11 @@ def test_redundancy_adds_up(capsys):
     shares = sum(share["dimension"] for share in answer["shares"])
     assert answer["parameters"] - answer["dimension"] == shares > 0
     assert run(capsys, "redundancy", *NETWORK)[0] == 0
+
+
+def test_a_statement_says_once_that_it_is_a_theorem(capsys):
+    assert "networks (theorem; Theorem 3.7)" in run(capsys, "statements", "thm-3.7")[1]
+    assert "(conjecture, theorem; " in run(capsys, "statements", "conj-3.10")[1]
 
 
 def test_statements_lists_the_registry(capsys):

@@ -44,9 +44,10 @@ def test_an_error_has_its_code_and_one_line(error, code, sentence, capsys, monke
     assert ("Traceback" in err) == (code != 130)
 
 
-def test_a_reader_who_leaves_is_no_error():
+@pytest.mark.parametrize("words", ["statements", "--help", "dim --help", "dim --version"])
+def test_a_reader_who_leaves_is_no_error(words):
     process = subprocess.run(
-        f"{sys.executable} -c '{MAIN}' statements | head -n 1; exit ${{PIPESTATUS[0]}}",
+        f"{sys.executable} -c '{MAIN}' {words} | head -n 0; exit ${{PIPESTATUS[0]}}",
         shell=True,
         executable="/bin/bash",
         capture_output=True,

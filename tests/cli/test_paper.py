@@ -64,7 +64,7 @@ def test_an_interruption_keeps_what_is_done(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--only", "thm-9"], "'thm-9': choose one of def-1"),
+        (["--only", "thm-9"], "got 'thm-9': `neuromanifold statements` lists all"),
         (["--out", "{file}/report"], "cannot be made"),
     ],
 )

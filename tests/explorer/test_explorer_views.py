@@ -190,11 +190,11 @@ def test_along_a_walk_the_weights_change_and_the_function_does_not(
     assert len(found["deviations"]) == 7
     assert max(found["deviations"]) < 1e-12
     moved = {panel["title"]: panel for panel in found["panels"]}
-    for name in ("A = KᵀQ · layer 1, head 1", "attention pattern · layer 1, head 2"):
+    for name in ("A = KᵀQ · layer 0, head 0", "attention pattern · layer 0, head 1"):
         assert moved[name]["stays"]
     for letter in "QKVO":
-        assert not moved[f"{letter} · layer 1, head 1"]["stays"]
-        assert moved[f"{letter} · layer 1, head 1"]["change"] > 0.05
+        assert not moved[f"{letter} · layer 0, head 0"]["stays"]
+        assert moved[f"{letter} · layer 0, head 0"]["change"] > 0.05
     assert moved["outputs at one input"]["stays"]
     assert printed(found["code"]["python"]) == found["sentence"] + "\n"
     assert found["sentence"] in commanded(found["code"]["command"], capsys)

@@ -7,10 +7,12 @@ import pytest
 
 from architectures import ARCHITECTURES
 from neuromanifold.architecture import Architecture
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArgumentError, WeightsError
+from neuromanifold.fibers.normal_form.canonical import canonical_form
 from neuromanifold.fibers.outputs import function_deviation
 from neuromanifold.fibers.same import same_function
 from neuromanifold.fibers.sample import sample_fiber
+from neuromanifold.fibers.transport.transport import transport
 from neuromanifold.fibers.walk import walk
 from neuromanifold.networks.weights import Weights, random_weights
 from neuromanifold.symmetry.group_element import GroupElement
@@ -56,12 +58,37 @@ def test_samples_are_repeated_by_their_seed():
     ("arguments", "text"),
     [
         ({"count": 0}, "count must be at least 1; got 0"),
-        ({"count": 1, "condition": 0.5}, "condition must be at least 1 and finite; got 0.5"),
+        ({"count": 1, "condition": 0.5}, r"condition must be from 1 to 1e\+12, since"),
+        ({"count": 1, "condition": 1e300}, r"condition must be from 1 to 1e\+12, since"),
     ],
 )
 def test_a_sample_of_nothing_is_refused(arguments, text):
     with pytest.raises(ArgumentError, match=text):
         sample_fiber(random_weights(LAYER, 0), **arguments)
+
+
+@pytest.mark.parametrize("wrong", [None, LAYER, "w.safetensors"])
+@pytest.mark.parametrize("pair", [same_function, transport, walk])
+def test_what_is_no_weights_is_refused_with_its_type(pair, wrong):
+    weights = random_weights(LAYER, 0)
+    text = f"Weights were wanted; got {type(wrong).__name__}: take them from random_weights, "
+    for arguments in ((weights, wrong), (wrong, weights)):
+        with pytest.raises(WeightsError, match=text):
+            pair(*arguments)
+    for one in (canonical_form, lambda wrong: sample_fiber(wrong, 1)):
+        with pytest.raises(WeightsError, match=text):
+            one(wrong)
+
+
+def test_points_that_rounding_carries_off_the_fiber_are_refused():
+    weights = random_weights(Architecture((3, 2, 4), (2, 2), 3), 0)
+    with pytest.raises(ArgumentError, match=r"differ from the function by .*: take a smaller"):
+        sample_fiber(weights, 2, condition=1e10)
+
+
+def test_one_point_is_one_point():
+    found = sample_fiber(random_weights(LAYER, 0), 1)
+    assert str(found).startswith("1 point of the fiber, moved by ")
 
 
 def connected(architecture, seed, condition=100.0):

@@ -1,9 +1,14 @@
 """Every statement has code and a test, and every citation has a statement."""
 
+from functools import partial
+
 import pytest
 
 from citations import IDS, NUMBERED, citations, cited_by, covered_by
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArchitectureError, ArgumentError
+from neuromanifold.formula.formula import dimension_formula
+from neuromanifold.formula.redundancy import redundancy
+from neuromanifold.networks.weights import random_weights
 from neuromanifold.statements import STATEMENTS, Facts, get, unmet
 
 CITED = set(cited_by())
@@ -76,9 +81,22 @@ def test_the_id_of_a_numbered_item_says_its_kind_and_its_source():
     assert (form["id"], form["source"]) == ("thm-3.7", "Theorem 3.7")
 
 
-def test_an_unknown_id_is_refused_with_the_known_ones():
-    with pytest.raises(ArgumentError, match=r"got 'thm-9\.9': choose one of def-1, "):
-        get("thm-9.9")
+@pytest.mark.parametrize("wrong", [None, "4,2,3"])
+@pytest.mark.parametrize("ask", [dimension_formula, redundancy, partial(random_weights, seed=0)])
+def test_what_is_no_architecture_is_refused_with_its_type(ask, wrong):
+    with pytest.raises(ArchitectureError, match=f"an Architecture.*got {type(wrong).__name__}: "):
+        ask(wrong)
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("thm-9.9", "like thm-3.9 or "), ("Thm 3.7", "like thm-3.7 or "), ("?", "like def-1 or ")],
+)
+def test_an_unknown_id_is_refused_with_near_ones(word, near):
+    with pytest.raises(ArgumentError) as refused:
+        get(word)
+    assert f"a statement id was wanted, {near}" in str(refused.value)
+    assert f"got {word!r}: `neuromanifold statements` lists all" in str(refused.value)
 
 
 PLAIN = {"widths": (3, 3, 3), "ranks": (2, 2), "tokens": 3}

@@ -127,9 +127,8 @@ class Certificate(Displayed):
 
     def __str__(self) -> str:
         kind = "dimension" if self.weights is None else "local dimension at the given weights"
-        how = f"prime {self.prime}, seed {self.seed}, {self.inputs} inputs"
-        if self.reading == "balls":
-            how = f"in balls, seed {self.seed}, {self.inputs} inputs"
+        over = "in balls" if self.reading == "balls" else f"prime {self.prime}"
+        how = f"{over}, seed {self.seed}, {self.inputs} input{'s' * (self.inputs != 1)}"
         if not self.lower_is_proved:
             unmet = "; ".join(
                 f"{o.name}: rank {o.rank} of {o.columns}" for o in self.obligations if not o.met
@@ -154,8 +153,9 @@ class Certificate(Displayed):
             surer = " A second prime makes the rank all but certain." if local else ""
             surer += self.notes
             return (
-                f"{self.subject}: the {kind} is at least {self.lower} and at most {self.upper}; "
-                f"{self.unexplained} of the kernel's dimensions are unexplained ({how}).{surer}"
+                f"{self.subject}: the {kind} is at least {self.lower} and at most {self.upper} "
+                f"(bounds; {how}); {self.unexplained} of the kernel's dimensions "
+                f"{'is' if self.unexplained == 1 else 'are'} unexplained.{surer}"
             )
         return f"{self.subject}: the {kind} is {self.lower} ({self.verdict}; {how}).{self.notes}"
 

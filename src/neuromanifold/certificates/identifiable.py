@@ -40,7 +40,7 @@ from neuromanifold.certificates.exact import (
 )
 from neuromanifold.certificates.jacobian import settled_rank
 from neuromanifold.certificates.point import Point, at_a_point
-from neuromanifold.certificates.quantity import Quantity
+from neuromanifold.certificates.quantity import Quantity, parse_quantity
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
 from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.display import Displayed, Recorded
@@ -119,7 +119,7 @@ class Identifiability(Recorded, Displayed):
 
 def identifiable(
     subject: Network | Architecture,
-    quantity: Quantity,
+    quantity: Quantity | str,
     *,
     seed: int = 0,
     prime: int = DEFAULT_PRIME,
@@ -141,8 +141,8 @@ def identifiable(
 
     Args:
         subject: the network, or an architecture.
-        quantity: a JAX function of the weights, rational, with a number or an array as its value;
-            `parse_quantity` makes one from text.
+        quantity: a JAX function of the weights, rational, with a number or an array as its value,
+            or a text like "A.0[0,0,1]" (`parse_quantity`).
         seed: of the random point.
         prime: p, between 2^20 and 2^23.
         readout: what is looked at of an architecture's output (readouts).
@@ -151,6 +151,14 @@ def identifiable(
     """
     net, field = at_weights(network(subject, readout=readout), weights), certificate_field(prime)
     given = None if weights is None else given_weights(net, weights)
+    if isinstance(quantity, str):
+        text, quantity = parse_quantity(quantity, net)
+        name = name or text
+    if not callable(quantity):
+        raise ArgumentError(
+            'a quantity is a function of the weights, or a text like "A.0[0,0,1]"; got '
+            f"{type(quantity).__name__}"
+        )
     gradients = _gradients(quantity, net)
     called = name or getattr(quantity, "__name__", "quantity")
 

@@ -123,6 +123,11 @@ def verify(
         limits: the memory and time allowed for an architecture; by default half of the free memory
             and an hour.
     """
+    if not isinstance(certificate, Certificate):
+        raise ArgumentError(
+            f"a certificate was wanted; got {type(certificate).__name__}: certify makes one, "
+            "load_certificate reads one from a file"
+        )
     if certificate.architecture is not None:
         sizes = sizes_of(certificate.architecture)
         expected = verifying(sizes, min(certificate.inputs, most_inputs(sizes.parameters)))

@@ -46,6 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except SystemExit as error:  # what prints the help makes this of a broken pipe
+        if isinstance(error.__context__, BrokenPipeError):
+            return 0
+        raise
     except Exception as error:
         if "--debug" in words:
             import traceback
@@ -63,7 +67,11 @@ def _sentence(error: Exception) -> tuple[int, str]:
 
     if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
         return MISUSE, str(missing)
-    if isinstance(error, CycloptsError | NeuromanifoldError):
+    if isinstance(error, CycloptsError):
+        from neuromanifold.cli.misuse import misuse
+
+        return MISUSE, misuse(error)
+    if isinstance(error, NeuromanifoldError):
         return MISUSE, str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
         return MISUSE, "there is not enough memory for this; give smaller sizes"

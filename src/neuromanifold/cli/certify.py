@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from neuromanifold.cli.options import SUBJECT, Force, Function, SubjectOptions, read_subject
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import certifying
+from neuromanifold.errors import ArgumentError
 from neuromanifold.files import check_writable
 
 
@@ -35,6 +36,10 @@ def certify(
     """
     check_writable(out, force=force)
     network, weights, sizes = read_subject(function, subject, run)
+    if reading == "balls" and weights is None:
+        raise ArgumentError(
+            "balls prove a rank at given weights; give --weights, or a module that defines them"
+        )
     if function is not None and reading == "residues":
         weights = None
     with run.spend(certifying(sizes), "certifying"):

@@ -9,6 +9,7 @@ from neuromanifold.cli.options import SUBJECT, Function, SubjectOptions, read_su
 from neuromanifold.cli.output import print_answer
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import certifying, estimating
+from neuromanifold.errors import ArgumentError
 
 
 def dim(
@@ -35,6 +36,10 @@ def dim(
     """
     from neuromanifold.formula.formula import dimension_formula, no_formula
 
+    if inputs is not None and not (certify or estimate):
+        raise ArgumentError("--inputs is for a rank; add --certify or --estimate")
+    if subject.ranks.prime is not None and not certify:
+        raise ArgumentError("--prime is for a rank over a prime field; add --certify")
     network, weights, sizes = read_subject(function, subject, run)
     readout, weights = subject.ranks.readout, None if function else weights
     if not isinstance(network, Architecture):

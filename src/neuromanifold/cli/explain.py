@@ -25,7 +25,11 @@ def explain(
         at = None if function else weights
         ledger = account(network, weights=at, **subject.ranks.chosen)
     rows = [("dimensions", "what", "statement")]
-    rows += [(str(line.dimension), line.name, line.statement or "") for line in ledger.lines]
+    rows += [
+        (str(line.dimension), line.name, line.statement or "")
+        for line in ledger.lines
+        if line.dimension or line is ledger.lines[-1]  # that nothing is unexplained is an answer
+    ]
     rows.append((str(ledger.parameters), "parameters", ""))
     remarks = [ledger.remark] if ledger.remark else []
     if ledger.kernel is not None:

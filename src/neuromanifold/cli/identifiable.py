@@ -33,9 +33,7 @@ def identifiable(
     network, weights, sizes = read_subject(function, subject, run)
     with run.spend(certifying(sizes), "computing ranks"):
         from neuromanifold.certificates.identifiable import identifiable as decide
-        from neuromanifold.certificates.quantity import parse_quantity
 
-        name, asked = parse_quantity(quantity, network)
         at = None if function else weights
-        answer = decide(network, asked, name=name, weights=at, **subject.ranks.chosen)
+        answer = decide(network, quantity, weights=at, **subject.ranks.chosen)
     run.show(answer)

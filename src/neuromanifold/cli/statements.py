@@ -23,7 +23,8 @@ def statements(
     lines = columns([(s.id, s.kind, s.status, s.title) for s in chosen])
     if id is not None:
         (one,) = chosen
-        lines = [f"{one.id}: {one.title} ({one.kind}, {one.status}; {one.source})", one.claim]
+        kind = one.kind if one.kind == one.status else f"{one.kind}, {one.status}"
+        lines = [f"{one.id}: {one.title} ({kind}; {one.source})", one.claim]
         if one.correction:
             lines.append(f"Correction: {one.correction}")
         if one.prior:

@@ -132,8 +132,8 @@ def same_function(
         exact: take the floats as the rationals they are, so that weights that are the same up to
             rounding only are different.
     """
-    _check_comparable(first, second)
     double = in_float64(first), in_float64(second)  # refuses what is no finite float
+    _check_comparable(first, second)
     if exact:
         from neuromanifold.fibers.same_exact import compare_exactly
 

@@ -15,6 +15,11 @@ from neuromanifold.symmetry.families import families_of
 from neuromanifold.symmetry.group_element import GroupElement
 from neuromanifold.symmetry.heads import HeadMixing
 
+_LARGEST_CONDITION = 1e12
+"""Beyond it a matrix and its inverse have hardly a digit in common, in float64."""
+_LARGEST_DEVIATION = 1e-3
+"""Relative difference of outputs beyond which rounded points are not called points of the fiber."""
+
 
 @dataclass(frozen=True, slots=True)
 class FiberSample(Displayed, Recorded):
@@ -41,8 +46,9 @@ class FiberSample(Displayed, Recorded):
         return len(self.points)
 
     def __str__(self) -> str:
+        noun = "point" if self.count == 1 else "points"
         return (
-            f"{len(self.points)} points of the fiber, moved by {', '.join(self.families)} with "
+            f"{self.count} {noun} of the fiber, moved by {', '.join(self.families)} with "
             f"condition numbers up to {self.condition:g} (seed {self.seed}); their outputs differ "
             f"by at most {self.deviation:.2g}."
         )
@@ -64,8 +70,11 @@ def sample_fiber(
     """
     if count < 1:
         raise ArgumentError(f"count must be at least 1; got {count}")
-    if not 1 <= condition < np.inf:
-        raise ArgumentError(f"condition must be at least 1 and finite; got {condition}")
+    if not 1 <= condition <= _LARGEST_CONDITION:
+        raise ArgumentError(
+            f"condition must be from 1 to {_LARGEST_CONDITION:.0e}, since the points are rounded "
+            f"to float64; got {condition}"
+        )
     W, architecture = in_float64(weights), weights.architecture
     generator, mixed = generator_of(seed), _lets_heads_mix(W)
     parts = GroupElement.identity(architecture).families
@@ -84,6 +93,11 @@ def sample_fiber(
     names = (*parts, *(family.name for family in others))
     families = tuple(name for name in names if mixed or name != HeadMixing.name)
     deviation = max(function_deviation(W, point, seed=seed) for point in points)
+    if not deviation <= _LARGEST_DEVIATION:
+        raise ArgumentError(
+            f"rounded to float64, points moved with condition {condition:.3g} differ from the "
+            f"function by {deviation:.2g}: take a smaller condition"
+        )
     return FiberSample(tuple(points), families, condition, seed, deviation)
 
 

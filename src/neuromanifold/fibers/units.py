@@ -57,6 +57,11 @@ class InUnits:
 
 def in_float64(weights: Weights) -> Weights:
     """The same weights as float64 NumPy arrays; what those do not hold exactly is an error."""
+    if not isinstance(weights, Weights):
+        raise WeightsError(
+            f"Weights were wanted; got {type(weights).__name__}: take them from random_weights, "
+            "load_weights or Weights.from_tensors"
+        )
     for name, tensor in weights.named_tensors():
         array = np.asarray(tensor)
         kind = "complex" if array.dtype.kind == "c" else str(array.dtype)

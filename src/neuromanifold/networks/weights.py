@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Shaped
 
 from neuromanifold.architecture import Architecture
-from neuromanifold.errors import ArgumentError, WeightsError
+from neuromanifold.errors import ArchitectureError, ArgumentError, WeightsError
 
 Numeric = Array | np.ndarray
 Tensor = Shaped[Numeric, "*batch head _ _"]
@@ -89,6 +89,11 @@ class Weights(eqx.Module):
         cls, architecture: Architecture, make: Callable[[str, tuple[int, int, int]], np.ndarray]
     ) -> "Weights":
         """Weights whose tensors are made one by one, of a name `layers.0.query` and a shape."""
+        if not isinstance(architecture, Architecture):
+            raise ArchitectureError(
+                f"an Architecture was wanted; got {type(architecture).__name__}: give "
+                "Architecture(widths, ranks, tokens)"
+            )
         return cls.from_tensors(
             architecture,
             [

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from itertools import accumulate
 
 from neuromanifold.architecture import Architecture
+from neuromanifold.errors import ArchitectureError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class Facts(Architecture):
         """What the architecture says: the facts of its generic weights, unless it has facts."""
         if isinstance(architecture, Facts):
             return architecture
+        if not isinstance(architecture, Architecture):
+            raise ArchitectureError(
+                f"statements are about an Architecture; got {type(architecture).__name__}: give an "
+                "Architecture, or ask `certify`, which takes every Network"
+            )
         return cls(
             **{field.name: getattr(architecture, field.name) for field in fields(architecture)}
         )

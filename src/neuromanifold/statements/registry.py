@@ -1,6 +1,7 @@
 """Looking statements up, and asking which of their hypotheses are unmet."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 from neuromanifold.architecture import Architecture
 from neuromanifold.errors import ArgumentError
@@ -23,8 +24,11 @@ _BY_ID = {statement.id: statement for statement in STATEMENTS}
 def get(statement_id: str) -> Statement:
     """The statement with this id."""
     if statement_id not in _BY_ID:
+        word = statement_id.strip().lower().replace(" ", "-")
+        near = get_close_matches(word, _BY_ID) or list(_BY_ID)[:3]
         raise ArgumentError(
-            f"a statement id was wanted; got {statement_id!r}: choose one of {', '.join(_BY_ID)}"
+            f"a statement id was wanted, like {' or '.join(near)}; got {statement_id!r}: "
+            f"`neuromanifold statements` lists all {len(_BY_ID)}"
         )
     return _BY_ID[statement_id]
 

@@ -24,13 +24,14 @@ from neuromanifold.certificates.discovery.symmetry_algebra import (
 )
 from neuromanifold.certificates.discovery.vector_fields import Part, parts_of
 from neuromanifold.certificates.exact import certificate_field, certify
+from neuromanifold.display import Displayed
 from neuromanifold.errors import DiagramError, NotCoveredError
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import network
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Displayed):
     """The symmetries found.
 
     Attributes:
@@ -71,6 +72,11 @@ class Discovery:
             f"at {self.points[1]} fresh points; prime {self.certificate.prime}, "
             f"seed {self.certificate.seed}).{self.certificate.notes}"
         )
+
+    def _parts(self) -> list[tuple[str, int]]:
+        """Where the dimensions of the kernel come from."""
+        blocks = ((str(block), block.dimension) for block in self.blocks)
+        return [*blocks, ("unexplained", self.unexplained)]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

@@ -166,7 +166,7 @@ def _matrices(point: "Weights", seed: int) -> Iterator[tuple[tuple[str, str], "n
             }
             for (kind, name), tensor in named.items():
                 for h, matrix in enumerate(np.asarray(tensor)):
-                    place = f"layer {i + 1}" + f", head {h + 1}" * several
+                    place = f"layer {i}" + f", head {h}" * several
                     yield (kind, f"{_LETTERS.get(name, name)} · {place}"), matrix
             X = np.asarray(attention_layer(layer, X, architecture))
     yield ("output", "outputs at one input"), X

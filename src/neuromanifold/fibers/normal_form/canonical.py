@@ -93,8 +93,8 @@ def canonical_form(weights: Weights) -> CanonicalForm:
     Idempotent, with the same function, and the same for all weights on one orbit of the symmetry
     groups (head mixing excepted).
     """
-    architecture = weights.architecture
     exact = in_float64(weights)  # rounding to a shorter dtype is no excuse for the form's own error
+    architecture = weights.architecture
     scaled = in_units(exact)
     remarks: list[str] = []
     gaps: list[float] = []

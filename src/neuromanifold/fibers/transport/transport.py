@@ -104,13 +104,13 @@ def transport(first: Weights, second: Weights, *, unit: float | None = None) -> 
         second: weights W' of the same architecture.
         unit: the unit roundoff with which the weights were stored; by default that of their dtype.
     """
+    W, W_new = in_float64(first), in_float64(second)
     if first.architecture != second.architecture:
         raise ArgumentError(
             "two weights of one architecture were wanted; got "
             f"{first.architecture.name} and {second.architecture.name}"
         )
     unit = unit_roundoff(first, second) if unit is None else unit
-    W, W_new = in_float64(first), in_float64(second)
     with np.errstate(all="ignore"):  # what overflows is found by the residual
         best = _measured(_ordered_heads, W, W_new, unit)
         if "head_mixing" in parts_of(W.architecture) and (

@@ -52,7 +52,11 @@ button.addEventListener("click", () => {
 dark.addEventListener("change", applyTheme);
 applyTheme();
 
-window.addEventListener("hashchange", async () => { await show(); main.focus(); });
+window.addEventListener("hashchange", async () => {
+  scrollTo(0, 0);  // a view begins at its top, unless it goes to a place of its own
+  await show();
+  main.focus({ preventScroll: true });
+});
 show();
 ask("/api/session").then(
   ({ version, files }) => {
