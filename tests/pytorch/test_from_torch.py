@@ -113,6 +113,15 @@ def test_tensors_that_a_module_makes_itself_are_constants():
     assert (found.rank, found.lower_is_proved) == (12, True)
 
 
+def test_nested_arguments_vary_too():
+    """An LSTM cell: the two biases shift against each other, and nothing else is lost."""
+    cell, state = torch.nn.LSTMCell(2, 2).eval(), (torch.zeros(1, 2), torch.zeros(1, 2))
+    assert set(torch_function(cell, (torch.zeros(1, 2), state)).inputs) == {"0", "1.0", "1.1"}
+    assert set(torch_function(cell, {"input": state[0], "hx": state}).inputs) >= {"input", "hx.1"}
+    found = certify(from_torch(cell, (torch.zeros(1, 2), state)))
+    assert (found.parameters, found.lower) == (48, 40)
+
+
 weighed_by_its_length = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
 
 
@@ -128,6 +137,8 @@ weighed_by_its_length = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
             torch.zeros(2, dtype=bool),
             "no input is a tensor of real numbers or",
         ),
+        (torch.nn.Linear(2, 2), torch.zeros(2, device="meta"), "an input has no values to read"),
+        (torch.nn.Linear(2, 2), ({"a": 1, 2: 3},), "the inputs have no order"),
         (torch.nn.ReLU(), torch.zeros(2), "no parameter of ReLU that requires a gradient reaches"),
         (torch.nn.Linear(2, 2), torch.zeros(3), "Linear cannot be traced"),
         (weighed_by_its_length, torch.zeros(2), "Linear cannot be copied: RuntimeError: Only"),

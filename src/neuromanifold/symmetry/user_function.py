@@ -76,7 +76,7 @@ def network_and_weights(text: str) -> tuple["Network", Any]:
             raise ArgumentError(f"{path} has no 'inputs'; define one input of {function} there")
         made = from_torch(found, module.inputs, output=getattr(module, "output", None))
         parameters = dict(module.__dict__[function].named_parameters())
-        return made, {n: p.detach().double().numpy() for n, p in parameters.items()}
+        return made, {n: p.detach().cpu().double().numpy() for n, p in parameters.items()}
     for name in (function, "weights", "inputs"):
         if not hasattr(module, name):
             raise ArgumentError(

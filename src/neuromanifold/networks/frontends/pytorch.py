@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -26,7 +27,8 @@ class TorchFunction:
             is a tuple of arrays: all real tensors that the module returns.
         weights: the parameters that reach the output and require a gradient, by their names in the
             module, in float64.
-        inputs: what varies among the inputs, by position or keyword, real tensors in float64.
+        inputs: what varies among the inputs, by position or keyword, real tensors in float64; in
+            nested arguments by all positions and keywords on the way, as in `1.0`.
     """
 
     name: str
@@ -60,7 +62,7 @@ def torch_function(
     Args:
         module: a `torch.nn.Module` in evaluation mode.
         inputs: one input: a tensor, a tuple of positional arguments, or a dictionary of keyword
-            arguments.
+            arguments; arguments may be tuples, lists and dictionaries of tensors.
         output: what to look at of the module's result; by default all its real tensors.
     """
     torch, environment = torch_and_environment()
@@ -70,15 +72,20 @@ def torch_function(
         )
     _check_mode(module, torch)
     module = _copied(module)
-    varying, fixed = _split(inputs, torch)
+    named, structure = _named(inputs, torch)
+    varying = _varying(named, torch)
     state = {**dict(module.named_buffers()), **dict(module.named_parameters())}
     arrays = {name: value.detach().numpy() for name, value in state.items()}
 
     def apply(weights: Mapping[str, Any], X: Mapping[str, Any]) -> tuple[Any, ...]:
         constants = {n: jax.numpy.asarray(x) for n, x in arrays.items() if n not in weights}
         state, arguments = environment.j2t_iso(({**constants, **weights}, dict(X)))
-        given = {n: _constant(value, torch, environment) for n, value in fixed.items()}
-        positional, keywords = _arguments({**given, **arguments})
+        leaves = [
+            arguments[n] if n in arguments else _constant(value, torch, environment)
+            for n, value in named.items()
+        ]
+        found = structure.unflatten(leaves)
+        positional, keywords = ((), found) if isinstance(found, dict) else (found, {})
         with environment, torch.device("jax"):  # also of tensors that the module makes itself
             result = torch.func.functional_call(module, state, positional, keywords)
             result = result if output is None else output(result)
@@ -107,7 +114,7 @@ def torch_function(
 def _copied(module: Any) -> Any:
     """The module in evaluation mode and double precision."""
     try:
-        return copy.deepcopy(module).eval().double()
+        return copy.deepcopy(module).eval().cpu().double()
     except Exception as error:
         raise ArgumentError(
             f"{type(module).__name__} cannot be copied: {type(error).__name__}: {reason(error)}"
@@ -135,50 +142,51 @@ def _check_mode(module: Any, torch: Any) -> None:
             )
 
 
-def _split(inputs: Any, torch: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arguments that vary, and all others, by position or keyword."""
+def _named(inputs: Any, torch: Any) -> tuple[dict[str, Any], jax.tree_util.PyTreeDef]:
+    """All leaves of the arguments by position or keyword, and what they are the leaves of."""
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
-    if isinstance(inputs, Mapping):
-        named = {str(name): value for name, value in inputs.items()}
+    elif isinstance(inputs, Mapping):
+        inputs = {str(name): value for name, value in inputs.items()}
     elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        named = {str(place): value for place, value in enumerate(inputs)}
+        inputs = tuple(inputs)
     else:
         raise ArgumentError(
             "inputs must be a tensor, a tuple of arguments or a dictionary of keyword arguments; "
             f"got {type(inputs).__name__}"
         )
-    real = {
-        name: value.detach().double().numpy()
-        for name, value in named.items()
-        if isinstance(value, torch.Tensor) and value.is_floating_point()
-    }
-    if not real:
-        real = {
-            name: value.numpy()
-            for name, value in named.items()
-            if isinstance(value, torch.Tensor) and value.dtype in (torch.int32, torch.int64)
-        }
-    if not real:
+    try:
+        paths, structure = jax.tree_util.tree_flatten_with_path(inputs)
+    except ValueError as error:
+        raise ArgumentError(f"the inputs have no order: {reason(error)}") from None
+    name = partial(jax.tree_util.keystr, simple=True, separator=".")
+    return {name(path): value for path, value in paths}, structure
+
+
+def _varying(named: Mapping[str, Any], torch: Any) -> dict[str, np.ndarray]:
+    """The real tensors; without any, those of integers."""
+    tensors = {n: x for n, x in named.items() if isinstance(x, torch.Tensor)}
+    real = {n: x for n, x in tensors.items() if x.is_floating_point()}
+    whole = {n: x for n, x in tensors.items() if x.dtype in (torch.int32, torch.int64)}
+    found = real or whole
+    if not found:
         raise ArgumentError(
             "no input is a tensor of real numbers or of integers, so nothing varies; give one (of "
             "a language model the embedded tokens, inputs_embeds, or tokens)"
         )
-    return real, {name: value for name, value in named.items() if name not in real}
+    try:
+        return {n: (x.double() if real else x).detach().cpu().numpy() for n, x in found.items()}
+    except Exception as error:
+        raise ArgumentError(
+            f"an input has no values to read: {type(error).__name__}: {reason(error)}"
+        ) from None
 
 
 def _constant(value: Any, torch: Any, environment: Any) -> Any:
     """A tensor as a constant of JAX; everything else as it is."""
     if not isinstance(value, torch.Tensor):
         return value
-    return environment.j2t_iso(jax.numpy.asarray(value.numpy()))
-
-
-def _arguments(named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional arguments, whose names are their places, and keyword arguments."""
-    places = sorted((name for name in named if name.isdigit()), key=int)
-    keywords = {name: value for name, value in named.items() if not name.isdigit()}
-    return tuple(named[place] for place in places), keywords
+    return environment.j2t_iso(jax.numpy.asarray(value.detach().cpu().numpy()))
 
 
 def _leaves(result: Any, torch: Any) -> list[Any]:
