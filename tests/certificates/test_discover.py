@@ -1,5 +1,6 @@
 """Discovery finds the symmetries that are known, and says what stays unexplained."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -296,6 +297,49 @@ def test_groups_that_act_about_a_point_or_on_a_part_have_their_names(f, shapes, 
     assert found.unexplained == 0
     assert sum(block.dimension for block in found.blocks) == found.explained
     assert str(found.blocks[0]).startswith(expected)
+
+
+def convolved(x, kernel):
+    names = ("NCH", "OIH", "NCH")
+    return jax.lax.conv_general_dilated(x[None], kernel, (1,), "VALID", dimension_numbers=names)[0]
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes", "example", "expected"),
+    [
+        (
+            lambda w, x: jnp.einsum("ijk,ai,bj,ck,a,b->c", w["G"], w["A"], w["B"], w["C"], x, x**2),
+            {"G": (2, 2, 2), "A": (3, 2), "B": (3, 2), "C": (3, 2)},
+            (3,),
+            [f"GL_2 on {name} axis 1, G axis {k}" for k, name in enumerate("ABC")],
+        ),
+        (
+            lambda w, x: (
+                convolved(convolved(x, w["a"]) + w["b"][:, None], w["c"]) + w["d"][:, None]
+            ),
+            {"a": (2, 3, 3), "b": (2,), "c": (2, 2, 2), "d": (2,)},
+            (3, 6),
+            [
+                "GL_2 on a axis 0, b axis 0, c axis 1",
+                "translations on d absorbing c, b constant",
+            ],
+        ),
+        (
+            lambda w, x: jnp.einsum("hij,hjk,k->hi", w["o"], w["v"], x),
+            {"o": (2, 3, 2), "v": (2, 2, 3)},
+            (3,),
+            ["GL_2 on o[0] axis 1, v[0] axis 0", "GL_2 on o[1] axis 1, v[1] axis 0"],
+        ),
+    ],
+    ids=["Tucker", "convolutions", "heads"],
+)
+def test_tensors_of_order_three_are_moved_along_every_axis(f, shapes, example, expected):
+    """As a whole, or where they are heads each matrix by itself."""
+    weights = {name: np.zeros(shape) for name, shape in shapes.items()}
+    found = nm.discover(nm.network(f, weights, np.zeros(example)))
+    assert found.unexplained == 0
+    assert sorted(map(str, found.blocks)) == sorted(expected)
+    assert sum(block.dimension for block in found.blocks) == found.explained
 
 
 def test_what_holds_in_a_rare_cell_is_solved_for_there():
