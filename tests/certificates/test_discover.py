@@ -113,6 +113,23 @@ def test_a_rotation_behind_gains_is_found_where_they_are_one():
     assert sum(block.dimension for block in found.blocks) == 7
 
 
+def test_what_is_found_before_gains_are_one_is_named_too():
+    """A bias that absorbs the shift of a norm has scalings, but W s + b = 0 is another slice."""
+
+    def f(w, x):
+        y = w["E"] @ x
+        y = w["gain"] * y / jnp.sqrt(jnp.sum(y * y)) + w["s"]
+        curved = (w["p"][0] + w["p"][1] ** 3) * x
+        return w["V"] @ (w["W"] @ y + w["b"]) ** 2, curved
+
+    shapes = {"E": (2, 2), "W": (2, 2), "V": (1, 2), **dict.fromkeys(["gain", "s", "b", "p"], 2)}
+    weights = {name: np.zeros(shape) for name, shape in shapes.items()}
+    found = nm.discover(nm.network(f, weights, np.zeros(2)))
+    assert (found.explained, found.unexplained) == (8, 2)
+    assert sum(block.dimension for block in found.blocks) == 8
+    assert "translations on b absorbing W, s constant" in str(found)
+
+
 @pytest.mark.parametrize("shifted", [False, True])
 def test_the_direction_that_a_centred_norm_leaves_out(shifted):
     """The gain is seen, so it cannot be made 1: W + u/γ, and b − u⟨1/γ, β⟩ where there is a β."""
