@@ -1,7 +1,8 @@
 """PyTorch modules as JAX functions of their named parameters."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,6 +16,11 @@ from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.frontends.torchax_import import torch_and_environment
 from neuromanifold.networks.function import function_network
 from neuromanifold.networks.network import Network
+
+_NEAR = 0.3
+"""How far from a module's own weights, which may be zeros, its translation is compared."""
+_AGREE = 1e-3
+"""What two translations differ by where a module computes in half precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +90,22 @@ def torch_function(
             arguments[n] if n in arguments else _constant(value, torch, environment)
             for n, value in named.items()
         ]
-        found = structure.unflatten(leaves)
-        positional, keywords = ((), found) if isinstance(found, dict) else (found, {})
         with environment, torch.device("jax"):  # also of tensors that the module makes itself
-            result = torch.func.functional_call(module, state, positional, keywords)
-            result = result if output is None else output(result)
+            result = called(state, structure.unflatten(leaves))
         return _real_leaves(environment.t2j_iso(_leaves(result, torch)))
+
+    def called(state: Mapping[str, Any], found: Any) -> Any:
+        positional, keywords = ((), found) if isinstance(found, dict) else (found, {})
+        result = torch.func.functional_call(module, state, positional, keywords)
+        return result if output is None else output(result)
+
+    def in_torch(weights: Mapping[str, Any], X: Mapping[str, Any]) -> list[np.ndarray]:
+        drawn = {n: torch.from_numpy(x) for n, x in X.items()}
+        leaves = [drawn.get(n, value) for n, value in named.items()]
+        result = called(
+            {n: torch.from_numpy(x) for n, x in weights.items()}, structure.unflatten(leaves)
+        )
+        return [x.detach().numpy() for x in _leaves(result, torch) if x.is_floating_point()]
 
     trained = {n: arrays[n] for n, p in module.named_parameters() if p.requires_grad}
     try:
@@ -106,15 +122,71 @@ def torch_function(
             f"no parameter of {type(module).__name__} that requires a gradient reaches its output, "
             "so there are no weights; set requires_grad on those to vary"
         )
+    with _double_precision(torch):
+        _check_translation(type(module).__name__, apply, in_torch, trained, varying)
     return TorchFunction(
         type(module).__name__, apply, {n: x for n, x in trained.items() if n in used}, varying
     )
 
 
-def _copied(module: Any) -> Any:
-    """The module in evaluation mode and double precision."""
+@contextmanager
+def _double_precision(torch: Any) -> Iterator[None]:
+    """Tensors that a module makes itself have the precision of its parameters."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.double)
     try:
-        return copy.deepcopy(module).eval().cpu().double()
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _check_translation(
+    name: str,
+    apply: Callable[..., Any],
+    in_torch: Callable[..., list[np.ndarray]],
+    weights: dict[str, np.ndarray],
+    inputs: dict[str, np.ndarray],
+) -> None:
+    """Refuse a function that is not the module's at random weights and a random input.
+
+    torchax may read an operator otherwise than PyTorch does: `torch.linalg.solve` of two matrices,
+    for one. What draws random numbers differs too.
+    """
+    generator = np.random.default_rng(0)
+    at = {n: x + _NEAR * generator.standard_normal(x.shape) for n, x in weights.items()}
+    X = {
+        n: generator.standard_normal(x.shape) if x.dtype.kind == "f" else x
+        for n, x in inputs.items()
+    }
+    try:
+        expected = in_torch(at, X)
+    except Exception:  # no value to compare with: parts of the module are of one precision only
+        return
+    with jax.enable_x64(True):
+        found = [np.asarray(x) for x in jax.jit(apply)(at, X)]
+    same = [x.shape for x in found] == [x.shape for x in expected]
+    if not (same and all(map(_agree, found, expected))):
+        raise ArgumentError(
+            f"{name} is another function in JAX than in PyTorch: it draws random numbers, or "
+            "torchax translates one of its operators wrongly; write it with other ones"
+        )
+
+
+def _agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
+    size = np.max(np.abs(theirs), initial=0, where=np.isfinite(theirs))
+    return np.allclose(mine, theirs, rtol=_AGREE, atol=_AGREE * size, equal_nan=True)
+
+
+def _copied(module: Any) -> Any:
+    """The module in evaluation mode and double precision.
+
+    Tensors that it keeps of parameters, such as the weight of `weight_norm`, are copied as values:
+    what copies modules takes no others.
+    """
+    kept = [x for part in module.modules() for x in vars(part).values() if hasattr(x, "is_leaf")]
+    memo = {id(x): x.detach().clone() for x in kept if not x.is_leaf}
+    try:
+        return copy.deepcopy(module, memo).eval().cpu().double()
     except Exception as error:
         raise ArgumentError(
             f"{type(module).__name__} cannot be copied: {type(error).__name__}: {reason(error)}"
