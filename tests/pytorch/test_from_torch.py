@@ -171,6 +171,7 @@ def test_a_weight_that_is_kept_of_its_direction_and_length():
         (torch.nn.Linear(2, 2), ({"a": 1, 2: 3},), "the inputs have no order"),
         (Solved(), torch.eye(2), "Solved is another function in JAX than in PyTorch"),
         (Noisy(), torch.eye(2), "it draws random numbers, or torchax translates"),
+        (torch.nn.LazyLinear(2), torch.zeros(2), "LazyLinear has parameters without a shape yet"),
         (torch.nn.ReLU(), torch.zeros(2), "no parameter of ReLU that requires a gradient reaches"),
         (torch.nn.Linear(2, 2), torch.zeros(3), "Linear cannot be traced"),
         (Uncopied(2, 2), torch.zeros(2), "Uncopied cannot be copied: RuntimeError: Only"),

@@ -69,6 +69,10 @@ def network_and_weights(text: str) -> tuple["Network", Any]:
     found = getattr(module, function, None)
     if isinstance(found, Network):
         return found, getattr(module, "weights", None)
+    if isinstance(found, type):
+        raise ArgumentError(
+            f"{path}: {function!r} is a class; make one of it there, and name that instead"
+        )
     if any(base.__module__.startswith("torch.nn") for base in type(found).__mro__):
         from neuromanifold.networks.frontends.pytorch import from_torch
 

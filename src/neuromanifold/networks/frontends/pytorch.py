@@ -77,6 +77,10 @@ def torch_function(
             f"a torch.nn.Module was wanted; got {type(module).__name__}: give the module itself"
         )
     _check_mode(module, torch)
+    if any(map(torch.nn.parameter.is_lazy, (*module.parameters(), *module.buffers()))):
+        raise ArgumentError(
+            f"{type(module).__name__} has parameters without a shape yet; call it once first"
+        )
     module = _copied(module)
     named, structure = _named(inputs, torch)
     varying = _varying(named, torch)
