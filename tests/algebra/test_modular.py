@@ -148,6 +148,7 @@ CASES = {
     "stack": (lambda x: jnp.stack([x, x + 1], axis=1), (2, 3)),
     "stop_gradient": (lambda x: jax.lax.stop_gradient(x), (3,)),
     "sub": (lambda x: x - x[::-1] - 1, (3,)),
+    "tile": (lambda x: jnp.tile(x, (2, 1, 3)), (2, 3)),
     "transpose": (lambda x: jnp.transpose(x, (2, 0, 1)), (2, 3, 4)),
     "triangular_solve": (
         lambda x: jax.lax.linalg.triangular_solve(x + 9 * jnp.eye(2), x, lower=True),

@@ -130,7 +130,10 @@ def test_a_forged_certificate_is_refuted(changes, option):
     assert not nm.verify(forged, PLAIN, prime=option).agrees
 
 
+@pytest.mark.usefixtures("wrong_types")
 def test_what_no_certificate_is_about_is_refused():
+    with pytest.raises(ArgumentError, match="a certificate was wanted; got str: certify makes"):
+        nm.verify("dimension.json")
     own = certify(Architecture((3, 2), (2,), 3))
     with pytest.raises(ArgumentError, match="another network was given"):
         nm.verify(own, PLAIN)

@@ -1,5 +1,6 @@
 """Discovery finds the symmetries that are known, and says what stays unexplained."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -110,6 +111,23 @@ def test_a_rotation_behind_gains_is_found_where_they_are_one():
     assert [s.name for s in found.certificate.symmetries] == ["discovered", "discovered on a slice"]
     assert str(found.blocks[-1]) == "scalings of 3 on gain, W"
     assert sum(block.dimension for block in found.blocks) == 7
+
+
+def test_what_is_found_before_gains_are_one_is_named_too():
+    """A bias that absorbs the shift of a norm has scalings, but W s + b = 0 is another slice."""
+
+    def f(w, x):
+        y = w["E"] @ x
+        y = w["gain"] * y / jnp.sqrt(jnp.sum(y * y)) + w["s"]
+        curved = (w["p"][0] + w["p"][1] ** 3) * x
+        return w["V"] @ (w["W"] @ y + w["b"]) ** 2, curved
+
+    shapes = {"E": (2, 2), "W": (2, 2), "V": (1, 2), **dict.fromkeys(["gain", "s", "b", "p"], 2)}
+    weights = {name: np.zeros(shape) for name, shape in shapes.items()}
+    found = nm.discover(nm.network(f, weights, np.zeros(2)))
+    assert (found.explained, found.unexplained) == (8, 2)
+    assert sum(block.dimension for block in found.blocks) == 8
+    assert "translations on b absorbing W, s constant" in str(found)
 
 
 @pytest.mark.parametrize("shifted", [False, True])
@@ -296,6 +314,49 @@ def test_groups_that_act_about_a_point_or_on_a_part_have_their_names(f, shapes, 
     assert found.unexplained == 0
     assert sum(block.dimension for block in found.blocks) == found.explained
     assert str(found.blocks[0]).startswith(expected)
+
+
+def convolved(x, kernel):
+    names = ("NCH", "OIH", "NCH")
+    return jax.lax.conv_general_dilated(x[None], kernel, (1,), "VALID", dimension_numbers=names)[0]
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes", "example", "expected"),
+    [
+        (
+            lambda w, x: jnp.einsum("ijk,ai,bj,ck,a,b->c", w["G"], w["A"], w["B"], w["C"], x, x**2),
+            {"G": (2, 2, 2), "A": (3, 2), "B": (3, 2), "C": (3, 2)},
+            (3,),
+            [f"GL_2 on {name} axis 1, G axis {k}" for k, name in enumerate("ABC")],
+        ),
+        (
+            lambda w, x: (
+                convolved(convolved(x, w["a"]) + w["b"][:, None], w["c"]) + w["d"][:, None]
+            ),
+            {"a": (2, 3, 3), "b": (2,), "c": (2, 2, 2), "d": (2,)},
+            (3, 6),
+            [
+                "GL_2 on a axis 0, b axis 0, c axis 1",
+                "translations on d absorbing c, b constant",
+            ],
+        ),
+        (
+            lambda w, x: jnp.einsum("hij,hjk,k->hi", w["o"], w["v"], x),
+            {"o": (2, 3, 2), "v": (2, 2, 3)},
+            (3,),
+            ["GL_2 on o[0] axis 1, v[0] axis 0", "GL_2 on o[1] axis 1, v[1] axis 0"],
+        ),
+    ],
+    ids=["Tucker", "convolutions", "heads"],
+)
+def test_tensors_of_order_three_are_moved_along_every_axis(f, shapes, example, expected):
+    """As a whole, or where they are heads each matrix by itself."""
+    weights = {name: np.zeros(shape) for name, shape in shapes.items()}
+    found = nm.discover(nm.network(f, weights, np.zeros(example)))
+    assert found.unexplained == 0
+    assert sorted(map(str, found.blocks)) == sorted(expected)
+    assert sum(block.dimension for block in found.blocks) == found.explained
 
 
 def test_what_holds_in_a_rare_cell_is_solved_for_there():

@@ -57,6 +57,7 @@ MODULES = {
     "jax.jit(lambda x: 1 if x else 2)(1.0)": "line 6 raised TracerBoolConversionError",
     "def f(": "raised SyntaxError",
     "f = 3": "'f' must be a function",
+    "class f: pass": "'f' is a class; make one of it there, and name that instead",
     "def g(w, x): return w": "has no 'f'",
     "def f(w, x): raise SystemExit": "line 6 raised SystemExit",
     "def f(w, x): raise BaseException('odd')": "line 6 raised BaseException: odd",

@@ -73,7 +73,7 @@ class Digits:
     gelu = _scalar(lambda x: x / 2 * (1 + mpmath.erf(x * mpmath.mpf(float(np.sqrt(0.5))))))
     stopped = wrong_rule = wrong_pullback = called = wrapped = staticmethod(lambda x: x)
     cumsum, cumprod, flip = np.cumsum, np.cumprod, np.flip
-    swapped = restacked = np.flip
+    swapped = restacked = tiled = np.flip
     sum, prod = staticmethod(np.sum), staticmethod(np.prod)
 
     @staticmethod

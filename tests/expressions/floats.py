@@ -220,3 +220,7 @@ class Floats:
     @staticmethod
     def restacked(x):
         return jnp.stack(jnp.unstack(x)[::-1])
+
+    @staticmethod
+    def tiled(x):
+        return jnp.tile(x, 2)[1 : 1 + LENGTH]

@@ -117,6 +117,7 @@ TWINS = (
     (lambda B, u, v: B.top_k(u), lambda B, u, v: B.flip(B.sort(u))),
     (lambda B, u, v: B.repeated(u), lambda B, u, v: u**3),
     (lambda B, u, v: B.swapped(u), lambda B, u, v: B.restacked(u)),
+    (lambda B, u, v: B.tiled(u), lambda B, u, v: B.flip(u)),
     (lambda B, u, v: B.where(u >= v, u, v), lambda B, u, v: B.where(u <= v, v, u)),
     # Branches beside formal functions.
     (lambda B, u, v: B.sqrt(B.maximum(u, v) ** 2), lambda B, u, v: B.maximum(u, v)),

@@ -113,7 +113,46 @@ def test_tensors_that_a_module_makes_itself_are_constants():
     assert (found.rank, found.lower_is_proved) == (12, True)
 
 
-weighed_by_its_length = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
+def test_nested_arguments_vary_too():
+    """An LSTM cell: the two biases shift against each other, and nothing else is lost."""
+    cell, state = torch.nn.LSTMCell(2, 2).eval(), (torch.zeros(1, 2), torch.zeros(1, 2))
+    assert set(torch_function(cell, (torch.zeros(1, 2), state)).inputs) == {"0", "1.0", "1.1"}
+    assert set(torch_function(cell, {"input": state[0], "hx": state}).inputs) >= {"input", "hx.1"}
+    found = certify(from_torch(cell, (torch.zeros(1, 2), state)))
+    assert (found.parameters, found.lower) == (48, 40)
+
+
+class Solved(torch.nn.Module):
+    """A linear system of two matrices, which torchax solves with the second transposed."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.eye(2))
+
+    def forward(self, x):
+        return torch.linalg.solve(self.w, x)
+
+
+class Noisy(Solved):
+    """A module that is no function."""
+
+    def forward(self, x):
+        return x @ self.w + torch.randn(2)
+
+
+class Uncopied(torch.nn.Linear):
+    """A module with something that cannot be copied."""
+
+    def __deepcopy__(self, memo):
+        raise RuntimeError("Only one of these")
+
+
+def test_a_weight_that_is_kept_of_its_direction_and_length():
+    """Both lengths of directions are lost."""
+    with pytest.warns(FutureWarning):
+        module = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2)).eval()
+    found = certify(from_torch(module, torch.zeros(2)))
+    assert (found.parameters, found.lower) == (8, 6)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +167,14 @@ weighed_by_its_length = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
             torch.zeros(2, dtype=bool),
             "no input is a tensor of real numbers or",
         ),
+        (torch.nn.Linear(2, 2), torch.zeros(2, device="meta"), "an input has no values to read"),
+        (torch.nn.Linear(2, 2), ({"a": 1, 2: 3},), "the inputs have no order"),
+        (Solved(), torch.eye(2), "Solved is another function in JAX than in PyTorch"),
+        (Noisy(), torch.eye(2), "it draws random numbers, or torchax translates"),
+        (torch.nn.LazyLinear(2), torch.zeros(2), "LazyLinear has parameters without a shape yet"),
         (torch.nn.ReLU(), torch.zeros(2), "no parameter of ReLU that requires a gradient reaches"),
         (torch.nn.Linear(2, 2), torch.zeros(3), "Linear cannot be traced"),
-        (weighed_by_its_length, torch.zeros(2), "Linear cannot be copied: RuntimeError: Only"),
+        (Uncopied(2, 2), torch.zeros(2), "Uncopied cannot be copied: RuntimeError: Only"),
     ],
 )
 def test_what_cannot_be_translated_is_refused_in_a_sentence(module, inputs, text):

@@ -69,6 +69,10 @@ def network_and_weights(text: str) -> tuple["Network", Any]:
     found = getattr(module, function, None)
     if isinstance(found, Network):
         return found, getattr(module, "weights", None)
+    if isinstance(found, type):
+        raise ArgumentError(
+            f"{path}: {function!r} is a class; make one of it there, and name that instead"
+        )
     if any(base.__module__.startswith("torch.nn") for base in type(found).__mro__):
         from neuromanifold.networks.frontends.pytorch import from_torch
 
@@ -76,7 +80,7 @@ def network_and_weights(text: str) -> tuple["Network", Any]:
             raise ArgumentError(f"{path} has no 'inputs'; define one input of {function} there")
         made = from_torch(found, module.inputs, output=getattr(module, "output", None))
         parameters = dict(module.__dict__[function].named_parameters())
-        return made, {n: p.detach().double().numpy() for n, p in parameters.items()}
+        return made, {n: p.detach().cpu().double().numpy() for n, p in parameters.items()}
     for name in (function, "weights", "inputs"):
         if not hasattr(module, name):
             raise ArgumentError(

@@ -222,7 +222,7 @@ _POSITIVE = frozenset({"exp", "exp2", "logistic", "square", "cosh", "sqrt"})
 _KEEPS_SIGN = frozenset(
     {"add", "add_any", "broadcast_in_dim", "concatenate", "cumsum", "div", "dot_general", "max"}
     | {"min", "mul", "reduce_max", "reduce_prod", "reduce_sum", "reshape", "rev", "slice"}
-    | {"squeeze", "transpose"}
+    | {"squeeze", "tile", "transpose"}
 )
 
 

@@ -7,7 +7,7 @@ torus of the symmetries leaves (`slices`), with the directions that norms leave 
 shears along these (`gains`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,11 +18,13 @@ from neuromanifold.certificates.discovery.blocks import Block, blocks_of
 from neuromanifold.certificates.discovery.gains import gains_of, shears_of
 from neuromanifold.certificates.discovery.slices import slices, whole
 from neuromanifold.certificates.discovery.symmetry_algebra import (
+    LARGEST,
     Algebra,
     Discovered,
+    size,
     symmetry_algebra,
 )
-from neuromanifold.certificates.discovery.vector_fields import Part, parts_of
+from neuromanifold.certificates.discovery.vector_fields import Part, readings_of
 from neuromanifold.certificates.exact import certificate_field, certify
 from neuromanifold.display import Displayed
 from neuromanifold.errors import DiagramError, NotCoveredError
@@ -102,8 +104,9 @@ def discover(
 ) -> Discovery:
     """Find all symmetries of a network of the form in `vector_fields`, and name them.
 
-    They move every tensor along its own axes, or by what is constant, or by tensors with one axis
-    more; what mixes two tensors stays unexplained.
+    They move every tensor along its own axes, or by what is constant, or by tensors with more axes;
+    what mixes two tensors stays unexplained. A tensor of three axes or more is first read as one,
+    then as a stack of matrices.
     Where gains of norms are made 1 first, and with the directions that centred norms leave out and
     shears by them, if the kernel is larger (norm-absorption, layernorm-centring, stream-one). What
     is declared about the network is not used, but that copies of a space are numbered.
@@ -116,14 +119,29 @@ def discover(
     """
     field = certificate_field(prime)
     given = network(subject, readout=readout)
-    net, parts = given.bare, parts_of(given)
-    found = _affine(net, parts, field, seed, related=False)
-    related = any(one.relations for one in found.certificate.obligations)
-    if found.unexplained and related:
-        found = _affine(net, parts, field, seed, related=True)
-    if found.unexplained:
-        found = _on_slices(found, parts, seed, related)
-    return found
+    net, readings = given.bare, readings_of(given)
+    readings = [parts for parts in readings if size(parts) <= LARGEST] or readings[:1]
+
+    def affine(*, related: bool) -> list[Discovery]:
+        return _tried(_affine(net, parts, field, seed, related=related) for parts in readings)
+
+    found = affine(related=False)
+    related = any(one.relations for one in found[0].certificate.obligations)
+    if found[0].unexplained and related:
+        found = affine(related=True)
+    if found[0].unexplained:
+        found = _tried(_on_slices(one, seed, related) for one in found)
+    return found[0]
+
+
+def _tried(every: Iterable[Discovery]) -> list[Discovery]:
+    """Those up to the first that explains all; what explains most in the fewest blocks first."""
+    found: list[Discovery] = []
+    for one in every:
+        found.append(one)
+        if not one.unexplained:
+            break
+    return sorted(found, key=lambda one: (one.unexplained, len(one.blocks)))
 
 
 def _affine(
@@ -134,11 +152,11 @@ def _affine(
     return _discovery(net, (Discovered(net, algebra),), _named(algebra), seed)
 
 
-def _on_slices(found: Discovery, parts: tuple[Part, ...], seed: int, related: bool) -> Discovery:
+def _on_slices(found: Discovery, seed: int, related: bool) -> Discovery:
     """Those besides that are affine where some vectors are 1, and what norms leave out."""
     first, net = found.network.families[0], found.network
     assert isinstance(first, Discovered)
-    algebra = first.algebra
+    algebra, parts = first.algebra, first.algebra.parts
     for there in slices(net, algebra.fields, algebra.solutions, algebra.field) or [whole(net)]:
         here = there.parts(parts)
         gains = gains_of(there.network, here, algebra.field, seed)

@@ -96,7 +96,7 @@ def slices(
     """Slices for a torus among vector fields: with the first vectors it acts on, and the last."""
     parts = list(dict.fromkeys(f.part for f in fields))
     torus = _torus(network, fields, solutions, field)
-    moved = {f.part for f in fields if f.kind == "constant" and np.any(solutions[:, f.unknowns])}
+    moved = {f.part for f in fields if f.kind != "axis" and np.any(solutions[:, f.unknowns])}
     shapes = {t.name: t.shape for t in network.tensors}
     vectors = [p for p in parts if shapes.get(p.name) == p.shape and len(p.shape) == 1]
     vectors = [p for p in vectors if p.shape[0] > 1 and p not in moved]

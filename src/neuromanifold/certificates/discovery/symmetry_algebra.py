@@ -63,9 +63,19 @@ class Algebra:
     solutions: Solutions
     points: tuple[int, int]
 
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What is moved, in the order of its columns."""
+        return tuple(sorted({f.part for f in self.fields}, key=lambda part: part.start))
+
     def tangents(self, weights: Residues) -> Float[np.ndarray, "solutions columns"]:
         """The tangent vectors at some weights."""
         return motions(self.fields, self.field, self.solutions, weights)
+
+
+def size(parts: Sequence[Part], gains: Sequence[Gain] = ()) -> int:
+    """How many unknowns there are."""
+    return sum(f.size for f in ansatz(parts, gains=gains))
 
 
 def symmetry_algebra(
@@ -87,13 +97,13 @@ def symmetry_algebra(
         gains: where directions that a norm leaves out are looked for.
         related: whether the relations between formal functions are respected (`MovingRows`).
     """
-    most = sum(f.size for f in ansatz(parts))
+    most = size(parts)
     if most > LARGEST:
         raise ArgumentError(
             f"{network.name} has {most} unknowns, and discovery takes at most {LARGEST}; describe "
             "it in a smaller configuration of the same kind"
         )
-    every = sum(f.size for f in ansatz(parts, gains=gains))
+    every = size(parts, gains)
     most, gains = (every, gains) if every <= LARGEST else (most, ())
     evaluate = moving_rows(network, field, most + _SPARE, related=related)
     own = 1_000_003 * (checked_seed(seed) + 1) % 2**62  # not the seed of the certificate

@@ -9,8 +9,10 @@ kernel of the Jacobian at all weights; for a row r = uᵀJ that is one linear eq
 
     Σ ⟨r_T Tᵀ, X⟩ + ⟨r_T, C⟩ + ⟨r_T · S, c⟩ = 0,
 
-the products taken along the axis concerned. An array whose first axes number copies of something,
-or that has three axes or more, is a stack of matrices, each with fields of its own: heads.
+the products taken along the axis concerned. An array whose first axes number copies of something
+is a stack of matrices, each with fields of its own: heads. One of three axes or more may be read as
+a stack too, or as one tensor: the kernel of a convolution, the core of a Tucker decomposition.
+There c may be a tensor, contracted along several axes.
 
 What a centred norm with gain v and shift s puts out lies on the hyperplane ⟨1/v, y − s⟩ = 0, so a
 map W that reads it may get u ⊗ g with g = 1/v, at the price of the constant u ⟨g, s⟩
@@ -31,7 +33,7 @@ gets. These three are the only fields here that are not affine in the weights.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, product, takewhile
+from itertools import accumulate, combinations, product, takewhile
 from math import prod
 from typing import Literal
 
@@ -199,12 +201,17 @@ class Gain:
             yield Field(self.kind, self.part, self.axis, self.vector, size, shift)
 
 
-def parts_of(network: Network) -> tuple[Part, ...]:
-    """The matrices and vectors that the weights consist of."""
-    numbers: set[Space] = set()  # the spaces whose indices number matrices
+def readings_of(network: Network) -> tuple[tuple[Part, ...], ...]:
+    """What the weights may consist of: tensors of any order, or matrices and vectors."""
+    return tuple(dict.fromkeys(_parts(network, order) for order in (None, 2)))
+
+
+def _parts(network: Network, order: int | None) -> tuple[Part, ...]:
+    """The tensors that arrays are stacks of; all of at most some order, if one is given."""
+    numbers: set[Space] = set()  # the spaces whose indices number tensors
     for tensor in network.tensors:
-        stacked = max(len(network.leading(tensor)), len(tensor.shape) - 2)
-        numbers.update(tensor.spaces[:stacked])
+        beyond = 0 if order is None else len(tensor.shape) - order
+        numbers.update(tensor.spaces[: max(len(network.leading(tensor)), beyond)])
     found: list[Part] = []
     start = 0
     for tensor in network.tensors:
@@ -234,10 +241,17 @@ def ansatz(
     for part in alive:
         fields += [Field("axis", part, axis, None, n * n) for axis, n in enumerate(part.shape)]
     for part, source in product(alive, alive):
-        for axis, n in enumerate(source.shape):
-            if source.shape[:axis] + source.shape[axis + 1 :] == part.shape:
-                fields.append(Field("contraction", part, axis, source, n))
+        for axis, flat in _flattenings(source):
+            if flat.shape[:axis] + flat.shape[axis + 1 :] == part.shape:
+                fields.append(Field("contraction", part, axis, flat, flat.shape[axis]))
     return numbered(fields + constants(part for part in parts if not part.is_factor))
+
+
+def _flattenings(part: Part) -> Iterator[tuple[int, Part]]:
+    """A tensor with some neighbouring axes made one, by the place of that one."""
+    for first, last in combinations(range(len(part.shape) + 1), 2):
+        flat = prod(part.shape[first:last])
+        yield first, replace(part, shape=(*part.shape[:first], flat, *part.shape[last:]))
 
 
 def constants(parts: Iterable[Part]) -> list[Field]:

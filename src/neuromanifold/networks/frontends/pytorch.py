@@ -1,8 +1,10 @@
 """PyTorch modules as JAX functions of their named parameters."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,6 +17,11 @@ from neuromanifold.networks.frontends.torchax_import import torch_and_environmen
 from neuromanifold.networks.function import function_network
 from neuromanifold.networks.network import Network
 
+_NEAR = 0.3
+"""How far from a module's own weights, which may be zeros, its translation is compared."""
+_AGREE = 1e-3
+"""What two translations differ by where a module computes in half precision."""
+
 
 @dataclass(frozen=True, eq=False)
 class TorchFunction:
@@ -26,7 +33,8 @@ class TorchFunction:
             is a tuple of arrays: all real tensors that the module returns.
         weights: the parameters that reach the output and require a gradient, by their names in the
             module, in float64.
-        inputs: what varies among the inputs, by position or keyword, real tensors in float64.
+        inputs: what varies among the inputs, by position or keyword, real tensors in float64; in
+            nested arguments by all positions and keywords on the way, as in `1.0`.
     """
 
     name: str
@@ -60,7 +68,7 @@ def torch_function(
     Args:
         module: a `torch.nn.Module` in evaluation mode.
         inputs: one input: a tensor, a tuple of positional arguments, or a dictionary of keyword
-            arguments.
+            arguments; arguments may be tuples, lists and dictionaries of tensors.
         output: what to look at of the module's result; by default all its real tensors.
     """
     torch, environment = torch_and_environment()
@@ -69,20 +77,39 @@ def torch_function(
             f"a torch.nn.Module was wanted; got {type(module).__name__}: give the module itself"
         )
     _check_mode(module, torch)
+    if any(map(torch.nn.parameter.is_lazy, (*module.parameters(), *module.buffers()))):
+        raise ArgumentError(
+            f"{type(module).__name__} has parameters without a shape yet; call it once first"
+        )
     module = _copied(module)
-    varying, fixed = _split(inputs, torch)
+    named, structure = _named(inputs, torch)
+    varying = _varying(named, torch)
     state = {**dict(module.named_buffers()), **dict(module.named_parameters())}
     arrays = {name: value.detach().numpy() for name, value in state.items()}
 
     def apply(weights: Mapping[str, Any], X: Mapping[str, Any]) -> tuple[Any, ...]:
         constants = {n: jax.numpy.asarray(x) for n, x in arrays.items() if n not in weights}
         state, arguments = environment.j2t_iso(({**constants, **weights}, dict(X)))
-        given = {n: _constant(value, torch, environment) for n, value in fixed.items()}
-        positional, keywords = _arguments({**given, **arguments})
+        leaves = [
+            arguments[n] if n in arguments else _constant(value, torch, environment)
+            for n, value in named.items()
+        ]
         with environment, torch.device("jax"):  # also of tensors that the module makes itself
-            result = torch.func.functional_call(module, state, positional, keywords)
-            result = result if output is None else output(result)
+            result = called(state, structure.unflatten(leaves))
         return _real_leaves(environment.t2j_iso(_leaves(result, torch)))
+
+    def called(state: Mapping[str, Any], found: Any) -> Any:
+        positional, keywords = ((), found) if isinstance(found, dict) else (found, {})
+        result = torch.func.functional_call(module, state, positional, keywords)
+        return result if output is None else output(result)
+
+    def in_torch(weights: Mapping[str, Any], X: Mapping[str, Any]) -> list[np.ndarray]:
+        drawn = {n: torch.from_numpy(x) for n, x in X.items()}
+        leaves = [drawn.get(n, value) for n, value in named.items()]
+        result = called(
+            {n: torch.from_numpy(x) for n, x in weights.items()}, structure.unflatten(leaves)
+        )
+        return [x.detach().numpy() for x in _leaves(result, torch) if x.is_floating_point()]
 
     trained = {n: arrays[n] for n, p in module.named_parameters() if p.requires_grad}
     try:
@@ -99,15 +126,71 @@ def torch_function(
             f"no parameter of {type(module).__name__} that requires a gradient reaches its output, "
             "so there are no weights; set requires_grad on those to vary"
         )
+    with _double_precision(torch):
+        _check_translation(type(module).__name__, apply, in_torch, trained, varying)
     return TorchFunction(
         type(module).__name__, apply, {n: x for n, x in trained.items() if n in used}, varying
     )
 
 
-def _copied(module: Any) -> Any:
-    """The module in evaluation mode and double precision."""
+@contextmanager
+def _double_precision(torch: Any) -> Iterator[None]:
+    """Tensors that a module makes itself have the precision of its parameters."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.double)
     try:
-        return copy.deepcopy(module).eval().double()
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _check_translation(
+    name: str,
+    apply: Callable[..., Any],
+    in_torch: Callable[..., list[np.ndarray]],
+    weights: dict[str, np.ndarray],
+    inputs: dict[str, np.ndarray],
+) -> None:
+    """Refuse a function that is not the module's at random weights and a random input.
+
+    torchax may read an operator otherwise than PyTorch does: `torch.linalg.solve` of two matrices,
+    for one. What draws random numbers differs too.
+    """
+    generator = np.random.default_rng(0)
+    at = {n: x + _NEAR * generator.standard_normal(x.shape) for n, x in weights.items()}
+    X = {
+        n: generator.standard_normal(x.shape) if x.dtype.kind == "f" else x
+        for n, x in inputs.items()
+    }
+    try:
+        expected = in_torch(at, X)
+    except Exception:  # no value to compare with: parts of the module are of one precision only
+        return
+    with jax.enable_x64(True):
+        found = [np.asarray(x) for x in jax.jit(apply)(at, X)]
+    same = [x.shape for x in found] == [x.shape for x in expected]
+    if not (same and all(map(_agree, found, expected))):
+        raise ArgumentError(
+            f"{name} is another function in JAX than in PyTorch: it draws random numbers, or "
+            "torchax translates one of its operators wrongly; write it with other ones"
+        )
+
+
+def _agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
+    size = np.max(np.abs(theirs), initial=0, where=np.isfinite(theirs))
+    return np.allclose(mine, theirs, rtol=_AGREE, atol=_AGREE * size, equal_nan=True)
+
+
+def _copied(module: Any) -> Any:
+    """The module in evaluation mode and double precision.
+
+    Tensors that it keeps of parameters, such as the weight of `weight_norm`, are copied as values:
+    what copies modules takes no others.
+    """
+    kept = [x for part in module.modules() for x in vars(part).values() if hasattr(x, "is_leaf")]
+    memo = {id(x): x.detach().clone() for x in kept if not x.is_leaf}
+    try:
+        return copy.deepcopy(module, memo).eval().cpu().double()
     except Exception as error:
         raise ArgumentError(
             f"{type(module).__name__} cannot be copied: {type(error).__name__}: {reason(error)}"
@@ -135,50 +218,51 @@ def _check_mode(module: Any, torch: Any) -> None:
             )
 
 
-def _split(inputs: Any, torch: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arguments that vary, and all others, by position or keyword."""
+def _named(inputs: Any, torch: Any) -> tuple[dict[str, Any], jax.tree_util.PyTreeDef]:
+    """All leaves of the arguments by position or keyword, and what they are the leaves of."""
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
-    if isinstance(inputs, Mapping):
-        named = {str(name): value for name, value in inputs.items()}
+    elif isinstance(inputs, Mapping):
+        inputs = {str(name): value for name, value in inputs.items()}
     elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        named = {str(place): value for place, value in enumerate(inputs)}
+        inputs = tuple(inputs)
     else:
         raise ArgumentError(
             "inputs must be a tensor, a tuple of arguments or a dictionary of keyword arguments; "
             f"got {type(inputs).__name__}"
         )
-    real = {
-        name: value.detach().double().numpy()
-        for name, value in named.items()
-        if isinstance(value, torch.Tensor) and value.is_floating_point()
-    }
-    if not real:
-        real = {
-            name: value.numpy()
-            for name, value in named.items()
-            if isinstance(value, torch.Tensor) and value.dtype in (torch.int32, torch.int64)
-        }
-    if not real:
+    try:
+        paths, structure = jax.tree_util.tree_flatten_with_path(inputs)
+    except ValueError as error:
+        raise ArgumentError(f"the inputs have no order: {reason(error)}") from None
+    name = partial(jax.tree_util.keystr, simple=True, separator=".")
+    return {name(path): value for path, value in paths}, structure
+
+
+def _varying(named: Mapping[str, Any], torch: Any) -> dict[str, np.ndarray]:
+    """The real tensors; without any, those of integers."""
+    tensors = {n: x for n, x in named.items() if isinstance(x, torch.Tensor)}
+    real = {n: x for n, x in tensors.items() if x.is_floating_point()}
+    whole = {n: x for n, x in tensors.items() if x.dtype in (torch.int32, torch.int64)}
+    found = real or whole
+    if not found:
         raise ArgumentError(
             "no input is a tensor of real numbers or of integers, so nothing varies; give one (of "
             "a language model the embedded tokens, inputs_embeds, or tokens)"
         )
-    return real, {name: value for name, value in named.items() if name not in real}
+    try:
+        return {n: (x.double() if real else x).detach().cpu().numpy() for n, x in found.items()}
+    except Exception as error:
+        raise ArgumentError(
+            f"an input has no values to read: {type(error).__name__}: {reason(error)}"
+        ) from None
 
 
 def _constant(value: Any, torch: Any, environment: Any) -> Any:
     """A tensor as a constant of JAX; everything else as it is."""
     if not isinstance(value, torch.Tensor):
         return value
-    return environment.j2t_iso(jax.numpy.asarray(value.numpy()))
-
-
-def _arguments(named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional arguments, whose names are their places, and keyword arguments."""
-    places = sorted((name for name in named if name.isdigit()), key=int)
-    keywords = {name: value for name, value in named.items() if not name.isdigit()}
-    return tuple(named[place] for place in places), keywords
+    return environment.j2t_iso(jax.numpy.asarray(value.detach().cpu().numpy()))
 
 
 def _leaves(result: Any, torch: Any) -> list[Any]:

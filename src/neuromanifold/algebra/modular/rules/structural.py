@@ -101,6 +101,11 @@ def _split(equation: Any) -> list[Arrangement]:
     return [_window((*before, slice(a, b))) for a, b in zip([0, *stops], stops, strict=False)]
 
 
+def _tile(equation: Any) -> list[Arrangement]:
+    times = equation.params["reps"]
+    return _unary(lambda x: np.tile(x, times))
+
+
 def _transpose(equation: Any) -> list[Arrangement]:
     axes = equation.params["permutation"]
     return _unary(lambda x: x.transpose(axes))
@@ -126,6 +131,7 @@ ARRANGEMENTS: dict[str, Callable[[Any], list[Arrangement]]] = {
     "split": _split,
     "squeeze": _reshape,
     "stack": _stack,
+    "tile": _tile,
     "transpose": _transpose,
     "unstack": _unstack,
 }
