@@ -14,6 +14,7 @@ ONE = np.zeros(())
 BASE = 1.2345678
 LOW = -20000.0
 PRIME = 8388593
+NEARLY_ZERO = np.array([1.0, -0.9])
 QUARTER = jnp.asarray(np.pi / 2, jnp.bfloat16)
 
 
@@ -44,6 +45,24 @@ def guarded(truth):
 
 def masked(f):
     return vanishes(lambda x: f(jnp.where(MASK, x, LOW))[1] - f(LOW + 0 * x))
+
+
+def tiny(x):
+    return jnp.exp(jnp.array([-500.0, -600.0]) - x * x)
+
+
+def smallest(x):
+    """Within a factor of ten of the least float that is not zero."""
+    return jnp.exp(-707 - 0.1 * jnp.tanh(x))
+
+
+def large(x):
+    return jnp.exp(720 + jnp.tanh(x))
+
+
+def wrapped(n):
+    """Zero where whole numbers have 32 bits."""
+    return (n * 65536 * 65536 % 7).astype(jnp.float32)
 
 
 def small(x):
@@ -137,6 +156,18 @@ ONE_DIMENSION = {
     "small products": (chosen(lambda x: jnp.exp(-500 - x * x) * jnp.exp(-500 - x * x) > 0), ONE),
     "small quotients": (chosen(lambda x: jnp.exp(-500 - x * x) / jnp.exp(500 + x * x) > 0), ONE),
     "small shares": (chosen(lambda x: small(x)[1] > small(x)[2]), ONE),
+    "small powers": (chosen(lambda x: jnp.power(0.5, 1e4 * (1 + x * x)) > 0), ONE),
+    "small inner products": (chosen(lambda x: tiny(x) @ tiny(x) > 0), ONE),
+    "small products of all": (chosen(lambda x: jnp.prod(tiny(x)) > 0), ONE),
+    "small partial products": (chosen(lambda x: jnp.cumprod(tiny(x))[1] > 0), ONE),
+    "small differences": (chosen(lambda x: smallest(x) - 0.9 * smallest(x) > 0), ONE),
+    "small sums": (chosen(lambda x: jnp.sum(NEARLY_ZERO * smallest(x)) > 0), ONE),
+    "too large for a float": (chosen(lambda x: large(x) * 1e-20 < 1e300), ONE),
+    "large quotients": (chosen(lambda x: jnp.maximum(large(x) / 1e20, 1e300) <= 1e300), ONE),
+    "a half, rounded away from zero": (
+        vanishes(lambda x: 1 - jnp.abs(lax.round(jnp.where(x > 0, 0.5, -0.5)))),
+        ONE,
+    ),
     "a low number, raised": (masked(lambda x: jnp.exp(x - LOW)), ONE),
     "a low number, scaled": (masked(lambda x: jnp.exp(x / 20000.0)), ONE),
     "a low number, scaled down": (masked(lambda x: jnp.exp(x * 1e-9)), ONE),
@@ -158,6 +189,15 @@ ONE_DIMENSION = {
     "a guard beside a branch": (
         guarded(lambda x: jnp.isfinite(jnp.sqrt(-1 - jnp.abs(x)))),
         ONE,
+    ),
+    "whole parts of 32 bits": (
+        lambda w, x: w[0] * x + w[1] * wrapped(jnp.floor(x).astype(int)),
+        ONE,
+    ),
+    "counts of 32 bits": (lambda w, x: w[0] * x[0] + w[1] * wrapped(jnp.sum(x > 0)), np.zeros(4)),
+    "constants of 32 bits": (
+        lambda w, x: w[0] * x[0] + w[1] * wrapped(jnp.arange(4)) @ x**2,
+        np.zeros(4),
     ),
     "whole numbers of 32 bits": (
         lambda w, t: w[0] + w[1] * (t * 65536 * 65536 % 7).astype(jnp.float32),

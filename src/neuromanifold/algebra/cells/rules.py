@@ -69,12 +69,20 @@ def _sign(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
     return [decider.decide(lambda: Decision(jnp.sign(x), x))]
 
 
-def _rounding(function: Callable[[Any], Any], edge: float) -> CellRule:
-    """A whole number that changes where x − edge is a whole number."""
+def _rounding(edge: float) -> CellRule:
+    """A whole number that changes where x − edge is a whole number.
 
-    def rule(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    A constant of the cell may lie on an edge, and which way it goes is up to the primitive.
+    """
+
+    def rule(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
         (x,) = operands
-        return [decider.decide(lambda: Decision(function(x), x - edge - jnp.rint(x - edge)))]
+
+        def compute() -> Decision:
+            whole = equation.primitive.bind(x, **equation.params)
+            return Decision(whole, x - edge - jnp.rint(x - edge))
+
+        return [decider.decide(compute)]
 
     return rule
 
@@ -177,11 +185,11 @@ def _top_k(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any
 
 PIECEWISE: dict[str, CellRule] = {
     "abs": _abs,
-    "ceil": _rounding(jnp.ceil, 0.0),
+    "ceil": _rounding(0.0),
     "clamp": _clamp,
     "cummax": _cumulative(largest=True),
     "cummin": _cumulative(largest=False),
-    "floor": _rounding(jnp.floor, 0.0),
+    "floor": _rounding(0.0),
     "max": _max,
     "min": _min,
     "reduce_max": _reduce(largest=True),
@@ -189,7 +197,7 @@ PIECEWISE: dict[str, CellRule] = {
     "reduce_window_max": _window(largest=True),
     "reduce_window_min": _window(largest=False),
     "rem": _rem,
-    "round": _rounding(jnp.rint, 0.5),
+    "round": _rounding(0.5),
     "sign": _sign,
     "sort": _sort,
     "top_k": _top_k,

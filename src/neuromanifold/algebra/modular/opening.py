@@ -32,6 +32,7 @@ from neuromanifold.algebra.modular.rules.control import CONTROL
 from neuromanifold.algebra.modular.rules.elementary import OPENINGS, OpeningRule
 from neuromanifold.algebra.modular.rules.structural import UNTOUCHED
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
+from neuromanifold.algebra.modular.whole_numbers import BEYOND_32_BITS, is_wrapped
 from neuromanifold.errors import NotCoveredError
 
 source_info_util.register_exclusion(__file__)
@@ -124,7 +125,10 @@ class Opening:
             return operands[: len(equation.outvars)]
         known = [operand.array for operand in operands if isinstance(operand, Known)]
         if len(known) == len(operands):
-            results = [Known(in_float64(result)) for result in folded(equation, known)]
+            found = folded(equation, known)
+            if is_wrapped(known, found):
+                raise NotCoveredError(f"{self.where(equation)} {BEYOND_32_BITS}")
+            results = [Known(in_float64(result)) for result in found]
             if name == "sqrt" and is_complex(equation.outvars[0]):
                 self._refuse_irrational(equation, results[0].array)
             return results
