@@ -13,6 +13,7 @@ MASK = np.array([True, False])
 ONE = np.zeros(())
 BASE = 1.2345678
 LOW = -20000.0
+HALF_LOW = np.array([0.0, LOW])
 PRIME = 8388593
 NEARLY_ZERO = np.array([1.0, -0.9])
 QUARTER = jnp.asarray(np.pi / 2, jnp.bfloat16)
@@ -172,6 +173,23 @@ ONE_DIMENSION = {
     "a low number, scaled": (masked(lambda x: jnp.exp(x / 20000.0)), ONE),
     "a low number, scaled down": (masked(lambda x: jnp.exp(x * 1e-9)), ONE),
     "a low number in tanh": (masked(lambda x: jnp.tanh(x / 20000.0)), ONE),
+    "a low number, on a high variable": (
+        vanishes(lambda x: jnp.exp((x + 20000.0) + HALF_LOW)[1] - jnp.exp(x)),
+        ONE,
+    ),
+    "a low number, on a high multiple": (
+        vanishes(lambda x: jnp.exp(20000.0 * (1 + x) + HALF_LOW)[1] - jnp.exp(20000.0 * x)),
+        ONE,
+    ),
+    "shares beside a low number": (
+        vanishes(
+            lambda x: (
+                jax.nn.softmax(jnp.stack([x, 20000.0 + 2 * x]) + HALF_LOW)[1]
+                - jax.nn.softmax(jnp.stack([x, 2 * x]))[1]
+            )
+        ),
+        ONE,
+    ),
     "pivots": (vanishes(largest_multiplier), np.zeros(4)),
     "signs of determinants": (vanishes(determinants), np.zeros(4)),
     "cummax": (vanishes(lambda x: lax.cummax(x)[2] - jnp.max(x)), np.zeros(3)),
