@@ -7,6 +7,7 @@ these: max(x, y) = y + b (x − y), |x| = b x, a sorted list is a permutation ma
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, nn
@@ -14,7 +15,7 @@ from jax import lax, nn
 from neuromanifold.algebra.cells.decisions import Decider, Decision
 from neuromanifold.algebra.cells.windows import windows_of
 from neuromanifold.algebra.modular.location import where_from
-from neuromanifold.algebra.modular.rules.indexing import sources_of
+from neuromanifold.algebra.modular.rules.indexing import MOVED, sources_of
 from neuromanifold.errors import NotCoveredError
 
 CellRule = Callable[[Decider, Any, Sequence[Any]], list[Any]]
@@ -250,23 +251,45 @@ def _convert(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
 
 def _move(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
     """Entries taken from places that are outcomes: a matrix of zeros and ones times all entries."""
-    x, filling = operands[0], equation.params.get("fill_value")
+    filling = equation.params.get("fill_value")
     filling = np.nan if filling is None else float(filling)  # JAX fills with NaN by itself
+    moved = [jnp.asarray(operands[place]) for place in MOVED[equation.primitive.name]]
+    entries = jnp.concatenate([x.reshape(-1) for x in moved])
 
     def compute() -> Decision:
         sources = sources_of(equation, operands)
-        return Decision(nn.one_hot(sources, x.size, dtype=jnp.float64), 1.0)
+        return Decision(nn.one_hot(sources, entries.size, dtype=jnp.float64), 1.0)
 
     matrix = decider.decide(compute)
-    taken = matrix @ x.reshape(-1)
+    taken = matrix @ entries
+    if len(moved) > 1:  # what is not moved there stays
+        return [taken]
     is_outside = 1.0 - jnp.sum(matrix, axis=-1)
     return [decider.mixed(is_outside, [taken, np.full(taken.shape, filling)])]
+
+
+def _scatter_add(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
+    """Entries added at places that are outcomes: a matrix of zeros and ones for each update."""
+    x, places, updates = operands
+
+    def compute() -> Decision:
+        def alone(update: Any) -> Any:
+            zeros = jnp.zeros(jnp.shape(x), jnp.float64)
+            return equation.primitive.bind(zeros, places, update, **equation.params)
+
+        basis = jnp.eye(updates.size, dtype=jnp.float64).reshape(-1, *updates.shape)
+        return Decision(jax.vmap(alone)(basis), 1.0)
+
+    return [x + jnp.tensordot(jnp.ravel(updates), decider.decide(compute), axes=1)]
 
 
 MEETINGS: dict[str, CellRule] = {
     "convert_element_type": _convert,
     "dynamic_slice": _move,
+    "dynamic_update_slice": _move,
     "gather": _move,
+    "scatter": _move,
+    "scatter-add": _scatter_add,
     "select_n": _select,
 }
 """Primitives in which outcomes meet real numbers."""

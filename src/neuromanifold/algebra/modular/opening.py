@@ -132,7 +132,7 @@ class Opening:
             if name == "sqrt" and is_complex(equation.outvars[0]):
                 self._refuse_irrational(equation, results[0].array)
             return results
-        if name == "min" and any(np.isposinf(array).all() for array in known):
+        if name in _NEUTRAL and any(_NEUTRAL[name](array).all() for array in known):
             return [operand for operand in operands if not isinstance(operand, Known)]
         if name == "abs" and isinstance(operands[0], Traced) and operands[0].nonnegative:
             return operands
@@ -222,6 +222,7 @@ class Opening:
         return Traced(lax.concatenate(rows, 0), all(map(_is_nonnegative, turns)))
 
 
+_NEUTRAL = {"max": np.isneginf, "min": np.isposinf}
 _POSITIVE = frozenset({"exp", "exp2", "logistic", "square", "cosh", "sqrt"})
 _KEEPS_SIGN = frozenset(
     {"add", "add_any", "broadcast_in_dim", "concatenate", "cumsum", "div", "dot_general", "max"}
