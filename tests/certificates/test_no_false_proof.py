@@ -250,6 +250,8 @@ def test_a_hidden_dependency_is_no_dimension(name):
         (lambda w, x: w @ lax.cumlogsumexp(x), np.zeros(2)),
         (lambda w, x: jnp.interp(x, np.array([-1.0, 1.0]), w), ONE),
         (lambda w, x: jnp.clip(w[0] * x + w[1], 0.0, jnp.inf), ONE),
+        (lambda w, x: w[0] * jax.nn.relu(x) + jnp.sqrt(w[1]) * x, ONE),
+        (lambda w, x: w[0] * jax.nn.relu(x) + jnp.log(w[1]) * x, ONE),
         (lambda w, x: (jax.debug.print("{}", x), w[0] * x + w[1])[1], ONE),
     ],
 )
@@ -315,6 +317,19 @@ def test_constants_of_derivatives_prove_nothing_in_balls(f):
     """The rules of JAX bring floats of their own, which are no derivatives to their last place."""
     net = nm.network(f, np.zeros(1), ONE)
     assert nm.certify(net, weights=np.array([0.7]), reading="balls").lower == 0
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda w, x: w[0] * x + w[1] * wrapped(jnp.floor(8 * x).astype(int)), ONE),
+        (lambda w, x: w[0] * x[0] + w[1] * wrapped(jnp.sum(x > 0)), np.zeros(4)),
+        (lambda w, t: w[0] + w[1] * wrapped(t.astype(int)), np.int32(5)),
+    ],
+)
+def test_whole_numbers_beyond_32_bits_are_refused_in_balls(f, x):
+    with pytest.raises(NeuromanifoldError, match="beyond 32 bits"):
+        nm.certify(nm.network(f, np.zeros(2), x), weights=np.ones(2), reading="balls")
 
 
 def test_loops_that_are_too_long_are_refused_at_once():
