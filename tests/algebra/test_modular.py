@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.ad_checkpoint import checkpoint_name
 from jax.extend.core import jaxprs_in_params
 
 from neuromanifold.algebra.modular import over_prime_field
@@ -120,6 +121,7 @@ CASES = {
     "lu": (lambda x: jax.lax.linalg.lu(x + 9 * jnp.eye(2))[0], (2, 2)),
     "mul": (lambda x: 3 * x * x[::-1], (3,)),
     "neg": (lambda x: -x, (3,)),
+    "name": (lambda x: checkpoint_name(x + 1, "activations"), (3,)),
     "optimization_barrier": (lambda x: jax.lax.optimization_barrier((x + 1, 2 * x)), (3,)),
     "pad": (lambda x: jax.lax.pad(x, 5.0, ((1, 2, 0), (-1, 1, 2))), (2, 3)),
     "platform_index": (lambda x: jnp.diagonal(x), (3, 3)),

@@ -13,7 +13,9 @@ MASK = np.array([True, False])
 ONE = np.zeros(())
 BASE = 1.2345678
 LOW = -20000.0
+HALF_LOW = np.array([0.0, LOW])
 PRIME = 8388593
+NEARLY_ZERO = np.array([1.0, -0.9])
 QUARTER = jnp.asarray(np.pi / 2, jnp.bfloat16)
 
 
@@ -44,6 +46,24 @@ def guarded(truth):
 
 def masked(f):
     return vanishes(lambda x: f(jnp.where(MASK, x, LOW))[1] - f(LOW + 0 * x))
+
+
+def tiny(x):
+    return jnp.exp(jnp.array([-500.0, -600.0]) - x * x)
+
+
+def smallest(x):
+    """Within a factor of ten of the least float that is not zero."""
+    return jnp.exp(-707 - 0.1 * jnp.tanh(x))
+
+
+def large(x):
+    return jnp.exp(720 + jnp.tanh(x))
+
+
+def wrapped(n):
+    """Zero where whole numbers have 32 bits."""
+    return (n * 65536 * 65536 % 7).astype(jnp.float32)
 
 
 def small(x):
@@ -137,10 +157,39 @@ ONE_DIMENSION = {
     "small products": (chosen(lambda x: jnp.exp(-500 - x * x) * jnp.exp(-500 - x * x) > 0), ONE),
     "small quotients": (chosen(lambda x: jnp.exp(-500 - x * x) / jnp.exp(500 + x * x) > 0), ONE),
     "small shares": (chosen(lambda x: small(x)[1] > small(x)[2]), ONE),
+    "small powers": (chosen(lambda x: jnp.power(0.5, 1e4 * (1 + x * x)) > 0), ONE),
+    "small inner products": (chosen(lambda x: tiny(x) @ tiny(x) > 0), ONE),
+    "small products of all": (chosen(lambda x: jnp.prod(tiny(x)) > 0), ONE),
+    "small partial products": (chosen(lambda x: jnp.cumprod(tiny(x))[1] > 0), ONE),
+    "small differences": (chosen(lambda x: smallest(x) - 0.9 * smallest(x) > 0), ONE),
+    "small sums": (chosen(lambda x: jnp.sum(NEARLY_ZERO * smallest(x)) > 0), ONE),
+    "too large for a float": (chosen(lambda x: large(x) * 1e-20 < 1e300), ONE),
+    "large quotients": (chosen(lambda x: jnp.maximum(large(x) / 1e20, 1e300) <= 1e300), ONE),
+    "a half, rounded away from zero": (
+        vanishes(lambda x: 1 - jnp.abs(lax.round(jnp.where(x > 0, 0.5, -0.5)))),
+        ONE,
+    ),
     "a low number, raised": (masked(lambda x: jnp.exp(x - LOW)), ONE),
     "a low number, scaled": (masked(lambda x: jnp.exp(x / 20000.0)), ONE),
     "a low number, scaled down": (masked(lambda x: jnp.exp(x * 1e-9)), ONE),
     "a low number in tanh": (masked(lambda x: jnp.tanh(x / 20000.0)), ONE),
+    "a low number, on a high variable": (
+        vanishes(lambda x: jnp.exp((x + 20000.0) + HALF_LOW)[1] - jnp.exp(x)),
+        ONE,
+    ),
+    "a low number, on a high multiple": (
+        vanishes(lambda x: jnp.exp(20000.0 * (1 + x) + HALF_LOW)[1] - jnp.exp(20000.0 * x)),
+        ONE,
+    ),
+    "shares beside a low number": (
+        vanishes(
+            lambda x: (
+                jax.nn.softmax(jnp.stack([x, 20000.0 + 2 * x]) + HALF_LOW)[1]
+                - jax.nn.softmax(jnp.stack([x, 2 * x]))[1]
+            )
+        ),
+        ONE,
+    ),
     "pivots": (vanishes(largest_multiplier), np.zeros(4)),
     "signs of determinants": (vanishes(determinants), np.zeros(4)),
     "cummax": (vanishes(lambda x: lax.cummax(x)[2] - jnp.max(x)), np.zeros(3)),
@@ -158,6 +207,15 @@ ONE_DIMENSION = {
     "a guard beside a branch": (
         guarded(lambda x: jnp.isfinite(jnp.sqrt(-1 - jnp.abs(x)))),
         ONE,
+    ),
+    "whole parts of 32 bits": (
+        lambda w, x: w[0] * x + w[1] * wrapped(jnp.floor(x).astype(int)),
+        ONE,
+    ),
+    "counts of 32 bits": (lambda w, x: w[0] * x[0] + w[1] * wrapped(jnp.sum(x > 0)), np.zeros(4)),
+    "constants of 32 bits": (
+        lambda w, x: w[0] * x[0] + w[1] * wrapped(jnp.arange(4)) @ x**2,
+        np.zeros(4),
     ),
     "whole numbers of 32 bits": (
         lambda w, t: w[0] + w[1] * (t * 65536 * 65536 % 7).astype(jnp.float32),
@@ -192,6 +250,8 @@ def test_a_hidden_dependency_is_no_dimension(name):
         (lambda w, x: w @ lax.cumlogsumexp(x), np.zeros(2)),
         (lambda w, x: jnp.interp(x, np.array([-1.0, 1.0]), w), ONE),
         (lambda w, x: jnp.clip(w[0] * x + w[1], 0.0, jnp.inf), ONE),
+        (lambda w, x: w[0] * jax.nn.relu(x) + jnp.sqrt(w[1]) * x, ONE),
+        (lambda w, x: w[0] * jax.nn.relu(x) + jnp.log(w[1]) * x, ONE),
         (lambda w, x: (jax.debug.print("{}", x), w[0] * x + w[1])[1], ONE),
     ],
 )
@@ -257,6 +317,19 @@ def test_constants_of_derivatives_prove_nothing_in_balls(f):
     """The rules of JAX bring floats of their own, which are no derivatives to their last place."""
     net = nm.network(f, np.zeros(1), ONE)
     assert nm.certify(net, weights=np.array([0.7]), reading="balls").lower == 0
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda w, x: w[0] * x + w[1] * wrapped(jnp.floor(8 * x).astype(int)), ONE),
+        (lambda w, x: w[0] * x[0] + w[1] * wrapped(jnp.sum(x > 0)), np.zeros(4)),
+        (lambda w, t: w[0] + w[1] * wrapped(t.astype(int)), np.int32(5)),
+    ],
+)
+def test_whole_numbers_beyond_32_bits_are_refused_in_balls(f, x):
+    with pytest.raises(NeuromanifoldError, match="beyond 32 bits"):
+        nm.certify(nm.network(f, np.zeros(2), x), weights=np.ones(2), reading="balls")
 
 
 def test_loops_that_are_too_long_are_refused_at_once():

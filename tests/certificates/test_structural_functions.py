@@ -10,6 +10,7 @@ from formal_ranks import float_rank
 from neuromanifold.algebra.modular.rules.linear_systems import factors, factors_tangent
 from neuromanifold.algebra.prime_field import PrimeField
 from neuromanifold.certificates.exact import certify_function
+from neuromanifold.errors import NeuromanifoldError
 
 
 def dimension(f, weights, inputs):
@@ -26,6 +27,53 @@ def test_an_entry_outside_is_the_filling_and_no_weight():
 def test_a_dropped_segment_has_no_weight():
     f = lambda w, x: jax.ops.segment_sum(w * x, np.array([1, 7]), num_segments=2)  # noqa: E731
     assert dimension(f, np.zeros(2), np.zeros(2)) == 1
+
+
+def test_places_that_are_whole_inputs_are_added_to():
+    # Each v_i meets each o_j, a product of two vectors: 4 + 3 − 1.
+    def f(w, segments):
+        return jax.ops.segment_sum(w["v"], segments, num_segments=3) @ w["o"]
+
+    assert dimension(f, {"v": np.zeros(4), "o": np.zeros(3)}, np.array([0, 2, 1, 2])) == 6
+
+
+def test_places_that_are_decided_are_written_to():
+    def written(w, x):
+        return jnp.zeros(3).at[jnp.argmax(x)].set(w[0] * x[0]) + w[1] * x
+
+    def added(w, x):
+        return jax.lax.dynamic_update_slice(w[:3] * x["y"], w[3:] ** 2, (x["place"],))
+
+    assert dimension(written, np.zeros(2), np.zeros(3)) == 2
+    assert dimension(added, np.zeros(5), {"y": np.zeros(()), "place": np.int32(1)}) == 4  # not w_1
+
+
+def test_dropped_updates_at_whole_inputs_have_no_weight():
+    f = lambda w, t: jnp.zeros(2).at[t + 2].add(w)  # noqa: E731
+    with pytest.raises(NeuromanifoldError, match="depends on none of its weights"):
+        dimension(f, np.zeros(2), np.array([0, 1]))
+
+
+def test_attention_of_jax_without_a_mask_is_softmax_attention():
+    # Queries and keys of width 1 are seen through their product.
+    def f(w, x):
+        return jax.nn.dot_product_attention(x @ w["q"], x @ w["k"], x @ jnp.eye(2, 1))
+
+    weights = {"q": np.zeros((2, 1)), "k": np.zeros((2, 1))}
+    assert dimension(f, weights, np.zeros((3, 1, 2))) == 3
+
+
+def test_many_powers_at_once_are_chosen_among():
+    f = lambda w, x: w @ x ** jnp.arange(70.0)  # noqa: E731
+    assert dimension(f, np.zeros(70), np.zeros(())) == 70
+
+
+def test_a_system_without_equations_has_no_weight():
+    def f(w, x):
+        nothing = jnp.linalg.solve(jnp.full((0, 0), w), jnp.zeros(0))
+        return w * x + jnp.sum(nothing)
+
+    assert dimension(f, np.zeros(()), np.zeros(())) == 1
 
 
 def test_a_convolution_with_scaled_kernels_loses_the_scalings():

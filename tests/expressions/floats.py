@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 
 from expressions.constants import LENGTH, MIX, NOISY, STEPS
 
@@ -173,7 +174,7 @@ class Floats:
 
     @staticmethod
     def wrapped(x):
-        inside = jax.checkpoint(lambda x: 1.0 * lax.reduce_precision(x, 8, 7))
+        inside = jax.checkpoint(lambda x: checkpoint_name(lax.reduce_precision(x, 8, 7), "x"))
         return lax.optimization_barrier(lax.platform_dependent(x, cpu=inside, default=inside))
 
     @staticmethod

@@ -19,6 +19,7 @@ from neuromanifold.algebra.cells.points import Branches, BranchReader
 from neuromanifold.algebra.cells.whole import range_of
 from neuromanifold.algebra.modular.rules.elementary import OPENINGS
 from neuromanifold.certificates.features import freed
+from neuromanifold.errors import ArgumentError
 from neuromanifold.networks.network import Network
 
 MOST_PATTERNS = 16
@@ -77,13 +78,19 @@ def reader(network: Network) -> BranchReader:
 @lru_cache(maxsize=32)
 def _read(network: Network, seed: int, values: bytes | None, count: int) -> Branches:
     if values is None:
-        weights = network.draw(seed)
+        drawn = network.draw(seed)
+        tries = (drawn, jax.tree.map(np.abs, drawn))  # roots and logarithms of weights
     else:
-        vector = np.frombuffer(values, dtype=np.float64)
-        weights = network.assemble(vector)
-    every = {name: np.ones(()) for name in network.constants} | weights
-    with jax.enable_x64(True):
-        return reader(network).read(every, seed, 0, count)
+        tries = (network.assemble(np.frombuffer(values, dtype=np.float64)),)
+    for number, weights in enumerate(tries, start=1):
+        every = {name: np.ones(()) for name in network.constants} | weights
+        try:
+            with jax.enable_x64(True):
+                return reader(network).read(every, seed, 0, count)
+        except ArgumentError:
+            if number == len(tries):
+                raise
+    raise AssertionError("there is a point to try")
 
 
 def branches(network: Network, seed: int, values: np.ndarray | None, cells: int) -> Branches:

@@ -22,6 +22,7 @@ from neuromanifold.algebra.modular.rules.formal import NonSquareError
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.certificates.cells import MOST_PATTERNS, branches, cells_for, pieces, real_inputs
 from neuromanifold.certificates.features import feature_obligations
+from neuromanifold.certificates.low_constants import mask_obligations
 from neuromanifold.certificates.program import (
     checked_program,
     generic_obligations,
@@ -102,7 +103,11 @@ class Point:
         if self.given is not None:
             given = self.given.values.tobytes()
             at = weight_leaves(network, self.given.values)
-        shown = *feature_obligations(network, at), *self._formal_obligations(network, batch)
+        shown = (
+            *feature_obligations(network, at),
+            *self._formal_obligations(network, batch),
+            *mask_obligations(network, given, checked_program(network, batch).masks_read),
+        )
         return shown if pieces(network) else (*shown, *value_obligations(network, given))
 
     def _formal_obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:

@@ -362,7 +362,7 @@ _RULES: dict[str, Callable[..., Dual]] = {
     )
 } | {"add_any": Twin.add}
 _SAME = frozenset(
-    {"stop_gradient", "convert_element_type", "copy", "copy_p", "optimization_barrier"}
+    {"stop_gradient", "convert_element_type", "copy", "copy_p", "name", "optimization_barrier"}
 )
 _INDEXED = frozenset({"gather", "dynamic_slice"})
 _MOVES = _INDEXED | {

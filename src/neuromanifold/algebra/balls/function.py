@@ -24,6 +24,7 @@ from neuromanifold.algebra.modular.rules.elementary import OpeningRule
 from neuromanifold.algebra.modular.rules.indexing import MOVED, sources_of
 from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.algebra.modular.tracing import halves_of, shapes_of, traced
+from neuromanifold.algebra.modular.whole_numbers import BEYOND_32_BITS, is_wrapped
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 _ROOT_OF_PI = math.sqrt(math.pi)
@@ -182,10 +183,12 @@ def _read(
     for equation in jaxpr.eqns:
         operands = [value_of(atom) for atom in equation.invars]
         try:
-            outputs = _apply(equation, operands)
+            outputs = [np.asarray(output) for output in _apply(equation, operands)]
         except NotCoveredError as error:
             raise type(error)(f"{where_from(equation)}: {error}") from None
-        values.update(zip(equation.outvars, map(np.asarray, outputs), strict=True))
+        if is_wrapped(operands, outputs):
+            raise NotCoveredError(f"{where_from(equation)} {BEYOND_32_BITS}")
+        values.update(zip(equation.outvars, outputs, strict=True))
     return [value_of(atom) for atom in jaxpr.outvars]
 
 

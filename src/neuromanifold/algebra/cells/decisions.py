@@ -14,6 +14,7 @@ import numpy as np
 
 _STEP = 2.399963229728653  # π (3 − √5), the golden angle
 _LEAST = float(np.finfo(np.float64).tiny)
+_LARGEST = float(np.finfo(np.float64).max) * (1 - 1e-8)
 
 
 class Decision(NamedTuple):
@@ -66,18 +67,27 @@ class AtAPoint:
         which = jnp.broadcast_to(branches.astype(jnp.int32), jnp.shape(cases[0]))
         return jax.lax.select_n(which, *cases)
 
-    def blurred(self, x: Any, vanished: Any) -> Any:
-        """The result of a step of arithmetic, and where it is a number too small for a float.
+    def assume(self, compute: Callable[[], Any]) -> None:
+        """A point where this is not true has no cell."""
+        self.gaps.append(jnp.where(compute(), 0.0, jnp.nan))
 
-        Such a number is 0 here, and as it is not 0 it is the least float, of another sign for
+    def blurred(self, x: Any, ends: Callable[[], tuple[Any, Any]]) -> Any:
+        """The result of a step of arithmetic, and where it is too small or too large for a float.
+
+        A number too small is 0 here, and as it is not 0 it is the least float, of another sign for
         every phase: then neither its sign nor its order among others like it decides anything.
+        One too large is infinite here, and about the largest float in every other phase: what is
+        decided alike by both ends of the numbers that it may be is decided.
         """
         self._steps += 1
+        vanished, overflown = ends()
         # Cosines of an arithmetic progression with an irrational step are as good as random here.
         angles = _STEP * jnp.arange(x.size, dtype=jnp.float64) + self._phase * self._steps
         noise = jnp.cos(angles).reshape(x.shape)
         least = jnp.where(self._error > 0, _LEAST * jnp.sign(noise), 0.0)
-        return jnp.where(vanished, least, x * (1.0 + self._error * noise))
+        largest = jnp.where(self._error > 0, jnp.sign(x) * _LARGEST, x)
+        blurred = jnp.where(overflown, largest, x * (1.0 + self._error * noise))
+        return jnp.where(vanished, least, blurred)
 
 
 class AsBefore:
@@ -124,9 +134,12 @@ class AsBefore:
             total = total + weight * case
         return total
 
-    def blurred(self, x: Any, vanished: Any) -> Any:
+    def assume(self, compute: Callable[[], Any]) -> None:
+        """Points where this is not true were not taken."""
+
+    def blurred(self, x: Any, ends: Callable[[], tuple[Any, Any]]) -> Any:
         """The result of a step of arithmetic."""
-        del vanished
+        del ends
         return x
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -13,19 +13,19 @@ from jax.extend.core import ClosedJaxpr, Literal, jaxprs_in_params
 
 from neuromanifold.algebra.cells.decisions import AsBefore, AtAPoint, Decider
 from neuromanifold.algebra.cells.flattening import flattened
+from neuromanifold.algebra.cells.range_ends import ends
 from neuromanifold.algebra.cells.rules import MEETINGS, OUTCOMES, PIECEWISE
 from neuromanifold.algebra.cells.softmax import softmax_maxima
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
+from neuromanifold.algebra.modular.whole_numbers import is_wrapped
 from neuromanifold.errors import NotCoveredError
 
 source_info_util.register_exclusion(__file__)
 
 # Steps that make no rounding error.
 _EXACT = frozenset(ARRANGEMENTS) | UNTOUCHED | {"neg", "gather", "scatter", "dynamic_slice"}
-# Steps, entry by entry, that make no zero of operands which are none.
-_VANISHING = frozenset({"div", "erfc", "exp", "exp2", "integer_pow", "logistic", "mul", "square"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +151,12 @@ def _apply(kind: str, decider: Decider, equation: Any, operands: Sequence[Any]) 
     if kind == "piecewise":
         return PIECEWISE[name](decider, equation, [_real(x) for x in operands])
     if kind == "outcome":
-        return [decider.outcome(lambda: OUTCOMES[name](equation, operands))]
+        result = decider.outcome(lambda: OUTCOMES[name](equation, operands))
+        decider.assume(lambda: ~is_wrapped(operands, [result]))
+        return [result]
     if kind == "discrete":
         results = decider.discrete(lambda: _bound(equation, operands))
+        decider.assume(lambda: ~is_wrapped(operands, results))
         return results if results is not None else [None] * len(equation.outvars)
     if kind == "meeting":
         if name not in MEETINGS:
@@ -165,10 +168,10 @@ def _apply(kind: str, decider: Decider, equation: Any, operands: Sequence[Any]) 
     results = _bound(equation, operands)
     if name in _EXACT:
         return results
-    vanished: Any = False
-    if name in _VANISHING:
-        vanished = reduce(jnp.logical_and, (x != 0 for x in operands), results[0] == 0)
-    return [decider.blurred(x, vanished) if x.dtype.kind == "f" else x for x in results]
+    return [
+        decider.blurred(x, partial(ends, equation, operands, x)) if x.dtype.kind == "f" else x
+        for x in results
+    ]
 
 
 def _real(x: Any) -> Any:

@@ -146,9 +146,9 @@ class BranchReader:
                 return found
         raise ArgumentError(
             f"at {ATTEMPTS} random inputs in a row the function compares values that differ by no "
-            "more than rounding errors, or has no value: a comparison between two equal functions "
-            "decides nothing, nor does one at weights on the edge of a cell, such as zeros before "
-            "a ReLU; leave it out, or take other weights"
+            "more than rounding errors, makes whole numbers beyond 32 bits, or has no value: a "
+            "comparison between two equal functions decides nothing, nor does one at weights on "
+            "the edge of a cell, such as zeros before a ReLU; leave it out, or take other weights"
         )
 
     def _inputs(self, seed: int, start: int, attempt: int) -> list[np.ndarray]:
@@ -178,7 +178,10 @@ class BranchReader:
             for gap, other in zip(gaps, others, strict=True):
                 gap, other = (np.asarray(x).reshape(count, -1) for x in (gap, other))
                 with np.errstate(invalid="ignore"):
-                    held = (gap == other) | (np.abs(gap - other) <= HELD * np.abs(gap))
+                    near = np.abs(gap - other) <= HELD * np.abs(gap)
+                    # An infinite gap is one too large for a float, here or in the other phase.
+                    far = np.isinf(gap) & (np.sign(gap) == np.sign(other))
+                    held = (gap == other) | (near & np.isfinite(gap)) | far
                 holds &= held.all(axis=1)
             for x, y in zip(branches, again, strict=True):
                 same = np.asarray(x).reshape(count, -1) == np.asarray(y).reshape(count, -1)

@@ -7,13 +7,14 @@ these: max(x, y) = y + b (x − y), |x| = b x, a sorted list is a permutation ma
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, nn
 
 from neuromanifold.algebra.cells.decisions import Decider, Decision
 from neuromanifold.algebra.modular.location import where_from
-from neuromanifold.algebra.modular.rules.indexing import sources_of
+from neuromanifold.algebra.modular.rules.indexing import MOVED, sources_of
 from neuromanifold.algebra.modular.rules.windows import window_axes
 from neuromanifold.errors import NotCoveredError
 
@@ -67,12 +68,20 @@ def _sign(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
     return [decider.decide(lambda: Decision(jnp.sign(x), x))]
 
 
-def _rounding(function: Callable[[Any], Any], edge: float) -> CellRule:
-    """A whole number that changes where x − edge is a whole number."""
+def _rounding(edge: float) -> CellRule:
+    """A whole number that changes where x − edge is a whole number.
 
-    def rule(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    A constant of the cell may lie on an edge, and which way it goes is up to the primitive.
+    """
+
+    def rule(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
         (x,) = operands
-        return [decider.decide(lambda: Decision(function(x), x - edge - jnp.rint(x - edge)))]
+
+        def compute() -> Decision:
+            whole = equation.primitive.bind(x, **equation.params)
+            return Decision(whole, x - edge - jnp.rint(x - edge))
+
+        return [decider.decide(compute)]
 
     return rule
 
@@ -186,11 +195,11 @@ def _top_k(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any
 
 PIECEWISE: dict[str, CellRule] = {
     "abs": _abs,
-    "ceil": _rounding(jnp.ceil, 0.0),
+    "ceil": _rounding(0.0),
     "clamp": _clamp,
     "cummax": _cumulative(1),
     "cummin": _cumulative(-1),
-    "floor": _rounding(jnp.floor, 0.0),
+    "floor": _rounding(0.0),
     "max": _max,
     "min": _min,
     "reduce_max": _reduce(1),
@@ -198,7 +207,7 @@ PIECEWISE: dict[str, CellRule] = {
     "reduce_window_max": _window(1),
     "reduce_window_min": _window(-1),
     "rem": _rem,
-    "round": _rounding(jnp.rint, 0.5),
+    "round": _rounding(0.5),
     "sign": _sign,
     "sort": _sort,
     "top_k": _top_k,
@@ -251,23 +260,45 @@ def _convert(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
 
 def _move(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
     """Entries taken from places that are outcomes: a matrix of zeros and ones times all entries."""
-    x, filling = operands[0], equation.params.get("fill_value")
+    filling = equation.params.get("fill_value")
     filling = np.nan if filling is None else float(filling)  # JAX fills with NaN by itself
+    moved = [jnp.asarray(operands[place]) for place in MOVED[equation.primitive.name]]
+    entries = jnp.concatenate([x.reshape(-1) for x in moved])
 
     def compute() -> Decision:
         sources = sources_of(equation, operands)
-        return Decision(nn.one_hot(sources, x.size, dtype=jnp.float64), 1.0)
+        return Decision(nn.one_hot(sources, entries.size, dtype=jnp.float64), 1.0)
 
     matrix = decider.decide(compute)
-    taken = matrix @ x.reshape(-1)
+    taken = matrix @ entries
+    if len(moved) > 1:  # what is not moved there stays
+        return [taken]
     is_outside = 1.0 - jnp.sum(matrix, axis=-1)
     return [decider.mixed(is_outside, [taken, np.full(taken.shape, filling)])]
+
+
+def _scatter_add(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]:
+    """Entries added at places that are outcomes: a matrix of zeros and ones for each update."""
+    x, places, updates = operands
+
+    def compute() -> Decision:
+        def alone(update: Any) -> Any:
+            zeros = jnp.zeros(jnp.shape(x), jnp.float64)
+            return equation.primitive.bind(zeros, places, update, **equation.params)
+
+        basis = jnp.eye(updates.size, dtype=jnp.float64).reshape(-1, *updates.shape)
+        return Decision(jax.vmap(alone)(basis), 1.0)
+
+    return [x + jnp.tensordot(jnp.ravel(updates), decider.decide(compute), axes=1)]
 
 
 MEETINGS: dict[str, CellRule] = {
     "convert_element_type": _convert,
     "dynamic_slice": _move,
+    "dynamic_update_slice": _move,
     "gather": _move,
+    "scatter": _move,
+    "scatter-add": _scatter_add,
     "select_n": _select,
 }
 """Primitives in which outcomes meet real numbers."""

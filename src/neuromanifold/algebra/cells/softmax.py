@@ -11,7 +11,15 @@ import numpy as np
 from jax.extend.core import Literal
 
 _THROUGH = frozenset(
-    {"broadcast_in_dim", "convert_element_type", "copy", "expand_dims", "reshape", "squeeze"}
+    {
+        "broadcast_in_dim",
+        "convert_element_type",
+        "copy",
+        "expand_dims",
+        "reshape",
+        "squeeze",
+        "transpose",
+    }
 )
 
 

@@ -32,6 +32,7 @@ from neuromanifold.algebra.modular.rules.control import CONTROL
 from neuromanifold.algebra.modular.rules.elementary import OPENINGS, OpeningRule
 from neuromanifold.algebra.modular.rules.structural import UNTOUCHED
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
+from neuromanifold.algebra.modular.whole_numbers import BEYOND_32_BITS, is_wrapped
 from neuromanifold.errors import NotCoveredError
 
 source_info_util.register_exclusion(__file__)
@@ -124,11 +125,14 @@ class Opening:
             return operands[: len(equation.outvars)]
         known = [operand.array for operand in operands if isinstance(operand, Known)]
         if len(known) == len(operands):
-            results = [Known(in_float64(result)) for result in folded(equation, known)]
+            found = folded(equation, known)
+            if is_wrapped(known, found):
+                raise NotCoveredError(f"{self.where(equation)} {BEYOND_32_BITS}")
+            results = [Known(in_float64(result)) for result in found]
             if name == "sqrt" and is_complex(equation.outvars[0]):
                 self._refuse_irrational(equation, results[0].array)
             return results
-        if name == "min" and any(np.isposinf(array).all() for array in known):
+        if name in _NEUTRAL and any(_NEUTRAL[name](array).all() for array in known):
             return [operand for operand in operands if not isinstance(operand, Known)]
         if name == "abs" and isinstance(operands[0], Traced) and operands[0].nonnegative:
             return operands
@@ -218,6 +222,7 @@ class Opening:
         return Traced(lax.concatenate(rows, 0), all(map(_is_nonnegative, turns)))
 
 
+_NEUTRAL = {"max": np.isneginf, "min": np.isposinf}
 _POSITIVE = frozenset({"exp", "exp2", "logistic", "square", "cosh", "sqrt"})
 _KEEPS_SIGN = frozenset(
     {"add", "add_any", "broadcast_in_dim", "concatenate", "cumsum", "div", "dot_general", "max"}

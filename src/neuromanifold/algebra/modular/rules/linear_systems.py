@@ -98,7 +98,8 @@ def _triangular_solve(recorder: Recorder, equation: Any, values: Sequence[Value]
         return solve(setting, operands[0], sided(setting.field.reduce(right)))
 
     order = a.shape[-1]
-    division = Division("nothing" if unit else "determinants", order, prod(a.shape) // order**2)
+    count = prod(a.shape[:-2])
+    division = Division("nothing" if unit else "determinants", order, count)
     return [recorder.emit(solve, [a, b], b.shape, tangent=tangent, division=division)]
 
 

@@ -138,7 +138,10 @@ def _chosen(recorder: Recorder, equation: Any, case: Value, chosen: np.ndarray) 
 def _choose(chosen: np.ndarray, cases: Sequence[np.ndarray]) -> np.ndarray:
     if len(cases) == 2:
         return np.where(chosen, cases[1], cases[0])
-    return np.asarray(np.choose(chosen, cases))
+    result = np.zeros(chosen.shape, np.result_type(*cases))
+    for i, case in enumerate(cases):
+        np.copyto(result, case, where=chosen == i)
+    return result
 
 
 MASKS: dict[str, Rule] = {

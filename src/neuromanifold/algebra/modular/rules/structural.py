@@ -118,7 +118,7 @@ def _window(index: tuple[Any, ...]) -> Arrangement:
     return window
 
 
-UNTOUCHED = frozenset({"copy", "optimization_barrier", "reduce_precision", "stop_gradient"})
+UNTOUCHED = frozenset({"copy", "name", "optimization_barrier", "reduce_precision", "stop_gradient"})
 """Primitives whose outputs are their operands: in exact numbers no conversion changes a value."""
 
 ARRANGEMENTS: dict[str, Callable[[Any], list[Arrangement]]] = {
