@@ -79,6 +79,8 @@ class AtAPoint:
         One too large is infinite here, and about the largest float in every other phase: what is
         decided alike by both ends of the numbers that it may be is decided.
         """
+        if isinstance(self._error, float) and self._error == 0.0:  # nothing to make wrong
+            return x
         self._steps += 1
         vanished, overflown = ends()
         # Cosines of an arithmetic progression with an irrational step are as good as random here.
