@@ -34,6 +34,12 @@ def test_a_float_next_to_a_rational_of_small_height_is_read_as_it(number):
     assert rational_array(np.array([x])).dyadic == ()
 
 
+@pytest.mark.parametrize("x", [999_999 / 999_997, 1e-8, 0.1, np.sqrt(2), np.float32(97 / 99)])
+@pytest.mark.parametrize("power", [-20, -3, 1, 3, 20])
+def test_a_float_times_a_power_of_two_is_read_as_that_times_its_reading(x, power):
+    assert reading(x * 2.0**power) == reading(x) * Fraction(2) ** power
+
+
 @pytest.mark.parametrize(
     "x",
     [

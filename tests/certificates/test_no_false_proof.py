@@ -13,6 +13,7 @@ MASK = np.array([True, False])
 ONE = np.zeros(())
 BASE = 1.2345678
 LOW = -20000.0
+LOFTY, LOFTY_SINGLE = 999999 / 999997, np.float32(97 / 99)
 HALF_LOW = np.array([0.0, LOW])
 PRIME = 8388593
 NEARLY_ZERO = np.array([1.0, -0.9])
@@ -148,6 +149,14 @@ ONE_DIMENSION = {
     "e^36, a whole float": (vanishes(lambda x: jnp.exp(x + 36) - np.exp(36.0) * jnp.exp(x)), ONE),
     "e^0.6 in single precision": (
         vanishes(lambda x: jnp.exp(x + 0.6) - np.float32(np.exp(0.6)) * jnp.exp(x)),
+        ONE,
+    ),
+    "a constant and its double": (
+        vanishes(lambda x: 2 * (LOFTY * x * x) - (2 * LOFTY) * x * x),
+        ONE,
+    ),
+    "a constant of single precision and its double": (
+        vanishes(lambda x: 2 * (LOFTY_SINGLE * x * x) - (2 * LOFTY_SINGLE) * x * x),
         ONE,
     ),
     "log 123": (vanishes(lambda x: jnp.log(123 * x) - jnp.log(x) - np.log(123)), ONE),

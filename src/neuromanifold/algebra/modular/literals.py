@@ -3,11 +3,12 @@
 A program says 1/3 by writing the nearest float. A finite float x is therefore read as
 
 - itself, when it has so few bits that no rounding made it (0.375, 10^6, 123456789);
-- the rational number q with numerator and denominator up to `HEIGHT` that lies within one unit in
-  the last place of x, when there is one (0.1, 1/3); up to `HEIGHT_SINGLE` in single precision;
+- the rational number q = ± 2^k a/b with odd a and b up to `HEIGHT` that lies within one unit in the
+  last place of x, when there is one (0.1, 1/3); up to `HEIGHT_SINGLE` in single precision;
 - its exact dyadic value otherwise (1/√2, π, e^36, the single-precision e); those are listed, since
   the function that is evaluated then contains the float and not the number which it may stand for.
 
+So 2x is read as twice what x is read as, whatever x is, and 2(xy) − (2x)y is zero as in floats.
 Half precision has too few bits to tell a number from what it was rounded from: its floats are
 themselves, and listed.
 """
@@ -24,10 +25,11 @@ import numpy as np
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.errors import ArgumentError
 
-# About 0.6 HEIGHT² rationals of the height lie between 0 and 1. Two units in the last place are
-# 2^-52, so a random float64 meets one of them with probability below 0.6 · 10^12 · 2^-52 < 2·10^-4.
+# Of every a/b one multiple by a power of 2 lies between 1/2 and 1, 0.2 HEIGHT² in all (of pairs of
+# odd numbers 8/π² are coprime). Two units in the last place are 2^-52 there, so a random float64
+# meets one of them with probability below 0.4 · 10^12 · 2^-52 < 10^-4.
 HEIGHT = 10**6
-# The same for float32 (2^-23) with probability below 0.6 · 10^4 · 2^-23 < 10^-3.
+# The same for float32 (2^-23) with probability below 0.4 · 10^4 · 2^-23 < 10^-3.
 HEIGHT_SINGLE = 100
 # What is rounded to single precision ends in ten zeros once in 2^10 times; what is rounded to
 # double precision is a whole number below 2^40 once in 2^12 times.
@@ -35,22 +37,33 @@ _FEW_BITS = 14
 # What is rounded to bfloat16 ends in six zeros once in 2^6 times: 1, 2, 3/4 and the like.
 _FEW_BITS_HALF = 2
 _SINGLE = 24
+# Beyond 2^±64 no fraction is meant, but an end of the range of floats.
+_LARGEST_POWER = 64
 _LARGEST_WHOLE = 2**40
 # Entries this much smaller than the largest of their array are suspected to be rounding noise.
 NOISE = 1e-12
 
 
 def rational_near(x: float, ulp: float, height: int) -> Fraction | None:
-    """The rational number of at most this height within `ulp` of `x`, if any.
+    """The number ± 2^k a/b with odd a and b of at most this height within `ulp` of `x`, if any.
 
-    Two of them differ by at least height^-2 relatively, far more than two units in the last place,
-    so there is at most one, and the best approximation with a bounded denominator finds it.
+    With 1/2 ≤ |x| 2^-k < 1 the denominator in lowest terms is b, or it belongs to a numerator up to
+    `height` and is at most 2 `height`. Two such numbers differ relatively by height^-2 / 4 or more,
+    far above two units in the last place, so there is at most one, and the best approximation with
+    a bounded denominator finds it.
     """
-    exact = Fraction(x)
-    near = exact.limit_denominator(height)
-    if 0 < abs(near.numerator) <= height and abs(near - exact) <= Fraction(ulp):
-        return near
-    return None
+    mantissa, power = frexp(x)
+    if abs(power) > _LARGEST_POWER:
+        return None
+    near = Fraction(mantissa).limit_denominator(2 * height)
+    is_low = 0 < max(_odd(near.numerator), _odd(near.denominator)) <= height
+    near *= Fraction(2) ** power
+    return near if is_low and abs(near - Fraction(x)) <= Fraction(ulp) else None
+
+
+def _odd(n: int) -> int:
+    """The absolute value without its factors 2."""
+    return abs(n) // max(1, n & -n)
 
 
 @dataclass(frozen=True)
@@ -117,8 +130,7 @@ def last_place(x: float) -> float:
 
 def _bits(x: float) -> int:
     """How many binary digits a float has between its first and its last that are not 0."""
-    n = abs(int(frexp(x)[0] * 2**53))
-    return n.bit_length() - (n & -n).bit_length() + 1
+    return _odd(int(frexp(x)[0] * 2**53)).bit_length()
 
 
 def rounded_halves(constants: Iterable[Any]) -> tuple[float, ...]:
