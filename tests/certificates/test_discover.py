@@ -316,6 +316,11 @@ def test_groups_that_act_about_a_point_or_on_a_part_have_their_names(f, shapes, 
     assert str(found.blocks[0]).startswith(expected)
 
 
+def test_a_kernel_that_is_zero_is_said_to_be():
+    found = nm.discover(nm.network(lambda w, x: w * x, np.zeros(2), np.zeros(2)))
+    assert "the kernel is zero, of 2 parameters none is moved by a symmetry" in str(found)
+
+
 def convolved(x, kernel):
     names = ("NCH", "OIH", "NCH")
     return jax.lax.conv_general_dilated(x[None], kernel, (1,), "VALID", dimension_numbers=names)[0]

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 import neuromanifold as nm
-from neuromanifold.errors import NeuromanifoldError
+from neuromanifold.errors import NeuromanifoldError, NotCoveredError
 
 MASK = np.array([True, False])
 ONE = np.zeros(())
@@ -199,6 +199,28 @@ ONE_DIMENSION = {
         ),
         ONE,
     ),
+    "two low numbers that cancel": (
+        vanishes(lambda x: (jnp.exp(x + x * x) - jnp.exp((x + HALF_LOW) + (x * x - HALF_LOW)))[1]),
+        ONE,
+    ),
+    "a low number that cancels beside a large value": (
+        lambda w, x: jnp.stack(
+            [
+                w[1] * jnp.exp(x**2 + 40.0),
+                w[0] * (jnp.exp(x + x * x) - jnp.exp((x + HALF_LOW) + (x * x - HALF_LOW)))[1],
+            ]
+        ),
+        ONE,
+    ),
+    "a term that a sum loses": (
+        chosen(lambda x: jnp.sum(jnp.stack([1 + 0 * x, jnp.exp(-50 - x * x), -1 + 0 * x])) > 0),
+        ONE,
+    ),
+    "a remainder beyond floats": (chosen(lambda x: lax.rem(x, 1e-20) < 1e-20), ONE),
+    "bits of whole numbers": (
+        lambda w, x: w[0] * x[0] + w[1] * (lax.population_count(jnp.argmax(x) - 1000) > 40),
+        np.zeros(4),
+    ),
     "pivots": (vanishes(largest_multiplier), np.zeros(4)),
     "signs of determinants": (vanishes(determinants), np.zeros(4)),
     "cummax": (vanishes(lambda x: lax.cummax(x)[2] - jnp.max(x)), np.zeros(3)),
@@ -241,6 +263,17 @@ def test_a_hidden_dependency_is_no_dimension(name):
     except NeuromanifoldError:
         return
     assert certificate.lower <= 1, certificate
+
+
+def test_masks_that_the_arguments_decide_are_refused():
+    """Their shift would move every logit, and it moves none."""
+
+    def route(w, x):
+        logits = w @ x
+        return jax.nn.softmax(jnp.where(logits >= jnp.sort(logits)[1], logits, -1e9))
+
+    with pytest.raises(NotCoveredError, match="chooses -1e.09 at places that the arguments decide"):
+        nm.certify(nm.network(route, np.zeros((3, 3)), np.zeros(3)))
 
 
 @pytest.mark.parametrize(

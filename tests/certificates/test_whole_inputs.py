@@ -61,6 +61,12 @@ def test_ranks_on_whole_numbers_are_those_of_all_inputs(f, weights, sample, rank
     assert np.linalg.matrix_rank(np.concatenate(columns, axis=1)) == rank
 
 
+def test_examples_with_negative_entries_only_are_drawn_up_to_zero():
+    network = nm.network(lambda w, n: w[0] * n + w[1] * n**2, np.zeros(2), np.array(-3))
+    certificate = nm.certify(network)
+    assert (certificate.lower, certificate.readings.possible) == (2, 4)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint32, np.int64])
 def test_whole_numbers_keep_the_type_of_their_example(dtype):
     """JAX makes integers of 32 bits where nobody asks for more; literals beside them have those."""

@@ -80,6 +80,17 @@ def test_what_is_no_weights_is_refused_with_its_type(pair, wrong):
             one(wrong)
 
 
+def test_outputs_that_cancel_are_no_reason_to_refuse_a_point():
+    """Layer 1 reads what layer 0 never writes, so all outputs are rounding errors."""
+    named = dict(random_weights(Architecture((3, 3, 3), (2, 2), 3), 0).named_tensors())
+    named = {name: np.array(tensor) for name, tensor in named.items()}
+    named["layers.0.value"][:, 2:] = 0
+    named["layers.1.value"][:, :, :2] = 0
+    weights = Weights.from_named(Architecture((3, 3, 3), (2, 2), 3), named)
+    for condition in (1.0, 100.0):
+        assert sample_fiber(weights, 1, condition=condition).count == 1
+
+
 def test_points_that_rounding_carries_off_the_fiber_are_refused():
     weights = random_weights(Architecture((3, 2, 4), (2, 2), 3), 0)
     with pytest.raises(ArgumentError, match=r"differ from the function by .*: take a smaller"):

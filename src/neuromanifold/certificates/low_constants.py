@@ -2,8 +2,9 @@
 
 A constant such as −10⁹ in an exponent is read as minus infinity. Whether it is still so low there
 may not show: exp((x + 20000) − 20000) is exp(x). So the function is evaluated in floats at random
-real points as it is, and with all such constants twice as low: if they hide what is behind them,
-nothing changes (docs/explanation/engine/maxima-and-masks.md).
+real points as it is, and with minus infinity in place of all such constants: if they hide what is
+behind them, nothing changes, to the last bit of one compiled program. Where infinities meet and
+there is no value, they are doubled instead (docs/explanation/engine/maxima-and-masks.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
@@ -24,8 +26,6 @@ from neuromanifold.networks.network import Network
 MASKS = "masks"
 # Attempts at points whose entries are about 1 or smaller: what is far larger may outgrow a mask.
 _ATTEMPTS = (0, 1, 4, 5, 8, 9, 10, 11)
-_SAME = 1e-9
-_LOWEST = float(np.finfo(np.float64).min)
 
 
 @lru_cache(maxsize=128)
@@ -44,24 +44,23 @@ def mask_obligations(
     network = freed(network)
     given = None if weights is None else network.assemble(np.frombuffer(weights))
     closed = flat(network.apply, *network.shapes).jaxpr
-    as_it_is, lowered = (jax.jit(_evaluated(closed, what)) for what in ((), masks))
+    evaluated = jax.jit(_evaluated(closed, masks))
     met = False
     with jax.enable_x64(True):
         for attempt in _ATTEMPTS:
             at, x = real_point(attempt, "masks", network.shapes)
             leaves = jax.tree.leaves((at if given is None else given, _whole(attempt, x, network)))
-            values, others = as_it_is(*leaves), lowered(*leaves)
-            if np.isfinite(np.concatenate([np.ravel(value) for value in values])).all():
-                if not all(map(_is_same, values, others)):
+            values, infinite, twice = (_flat(evaluated(times, *leaves)) for times in (1, np.inf, 2))
+            if np.isfinite(values).all():
+                others = twice if np.isnan(infinite).any() else infinite
+                if not np.array_equal(values, others):
                     return (Obligation(MASKS, len(masks), 0),)
                 met = True
     return (Obligation(MASKS, len(masks), len(masks) * met),)
 
 
-def _is_same(value: Any, other: Any) -> bool:
-    value, other = np.asarray(value), np.asarray(other)
-    bound = _SAME * np.abs(value).max(initial=0.0)
-    return bool((np.abs(value - other) <= bound).all())
+def _flat(arrays: Any) -> np.ndarray:
+    return np.concatenate([np.ravel(array) for array in arrays])
 
 
 def _whole(attempt: int, inputs: Any, network: Network) -> Any:
@@ -77,16 +76,17 @@ def _whole(attempt: int, inputs: Any, network: Network) -> Any:
 
 
 def _evaluated(closed: ClosedJaxpr, masks: Sequence[float]) -> Callable[..., list[Any]]:
-    """The function of a flat jaxpr, with some constants twice as low."""
+    """The function of a flat jaxpr, with some constants so many times as low."""
 
-    def lowered(array: Any) -> Any:
-        if getattr(array, "dtype", np.dtype(bool)).kind != "f":
-            return array
-        twice = 2 * np.maximum(np.asarray(array, np.float64), _LOWEST / 2)
-        return np.where(np.isin(array, masks), twice, array)
-
-    def evaluated(*leaves: Any) -> list[Any]:
+    def evaluated(times: Any, *leaves: Any) -> list[Any]:
         jaxpr = closed.jaxpr
+
+        def lowered(array: Any) -> Any:
+            is_float = getattr(array, "dtype", np.dtype(bool)).kind == "f"
+            if not is_float or not (is_mask := np.isin(array, masks)).any():
+                return array
+            return jnp.where(is_mask, array * jnp.where(is_mask, times, 1.0), array)
+
         values = dict(zip(jaxpr.constvars, map(lowered, closed.consts), strict=True))
         values.update(zip(jaxpr.invars, leaves, strict=True))
 

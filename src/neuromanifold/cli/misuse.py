@@ -2,13 +2,20 @@
 
 from typing import get_args
 
-from cyclopts import CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
+from cyclopts import (
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    UnknownCommandError,
+    UnusedCliTokensError,
+)
 
 
 def misuse(error: CycloptsError) -> str:
     """The sentence of an error of the parser."""
     command = " ".join(("neuromanifold", *(error.command_chain or ())))
-    return f"{_what(error, command)} (`{command} --help` lists what there is)"
+    said = _what(error, command.removeprefix("neuromanifold "))
+    return f"{said} (`{command} --help` lists what there is)"
 
 
 def _what(error: CycloptsError, command: str) -> str:
@@ -18,14 +25,15 @@ def _what(error: CycloptsError, command: str) -> str:
         case MissingArgumentError(keyword=str(option)):
             words = error.unused_tokens or []
             after = words[words.index(option) + 1 :] if option in words else []
-            hyphens = [
-                f"a value that begins with a hyphen is written {option}={word}" for word in after
-            ]
-            return "; ".join([f"{option} needs a value", *hyphens[:1]])
+            hyphened = [word for word in after[:1] if not word.startswith("--")]
+            hints = (f"one that begins with a hyphen is written {option}={w}" for w in hyphened)
+            return "; ".join([f"{option} needs a value", *hints])
         case MissingArgumentError() if argument is not None:
             name = argument.name
             place = argument.field_info.is_positional
             return f"{command} needs {name.lstrip('-').upper() if place else name}"
+        case UnknownCommandError(unused_tokens=[str(word), *_]) if word.startswith("-"):
+            return f"options come after the command; {word!r} came before it"
         case UnusedCliTokensError():
             left = " ".join(error.unused_tokens or [])
             return f"{command} takes fewer words; {left!r} is left over"

@@ -137,6 +137,11 @@ def read_subject(
     """The network of `module.py:function`, or of the options, its weights there, and its sizes."""
     if function is None:
         return options.read(run)
+    if ".py:" not in function and options.network.given:
+        raise ArgumentError(
+            f"{function!r} is left over: a built-in network is described by options alone, with "
+            "commas and no spaces in lists, like --widths 4,2,3; your own is module.py:function"
+        )
     if options.weights is not None or options.network.given:
         raise ArgumentError(
             f"{function} is a network with weights of its own; leave out --weights, --widths and "

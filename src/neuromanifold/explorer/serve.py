@@ -109,7 +109,7 @@ def _bind(host: str, port: int | None) -> socket.socket:
             bound.listen()  # from here on the port is ours, and who comes early waits
         except (OSError, OverflowError) as error:
             bound.close()
-            why = str(error)
+            why = str(error).removesuffix(".")
         else:
             return bound
     raise ArgumentError(

@@ -14,6 +14,7 @@ import numpy as np
 
 _STEP = 2.399963229728653  # π (3 − √5), the golden angle
 _LEAST = float(np.finfo(np.float64).tiny)
+_OF_SIZES = 1e-6
 _LARGEST = float(np.finfo(np.float64).max) * (1 - 1e-8)
 
 
@@ -71,9 +72,11 @@ class AtAPoint:
         """A point where this is not true has no cell."""
         self.gaps.append(jnp.where(compute(), 0.0, jnp.nan))
 
-    def blurred(self, x: Any, ends: Callable[[], tuple[Any, Any]]) -> Any:
+    def blurred(self, x: Any, ends: Callable[[], tuple[Any, Any]], sizes: Callable[[], Any]) -> Any:
         """The result of a step of arithmetic, and where it is too small or too large for a float.
 
+        Of a sum with the given sizes of all terms the error is also relative to these, a millionth
+        as large.
         A number too small is 0 here, and as it is not 0 it is the least float, of another sign for
         every phase: then neither its sign nor its order among others like it decides anything.
         One too large is infinite here, and about the largest float in every other phase: what is
@@ -88,7 +91,8 @@ class AtAPoint:
         noise = jnp.cos(angles).reshape(x.shape)
         least = jnp.where(self._error > 0, _LEAST * jnp.sign(noise), 0.0)
         largest = jnp.where(self._error > 0, jnp.sign(x) * _LARGEST, x)
-        blurred = jnp.where(overflown, largest, x * (1.0 + self._error * noise))
+        blurred = x * (1.0 + self._error * noise) + _OF_SIZES * self._error * noise * sizes()
+        blurred = jnp.where(overflown, largest, blurred)
         return jnp.where(vanished, least, blurred)
 
 
@@ -139,9 +143,9 @@ class AsBefore:
     def assume(self, compute: Callable[[], Any]) -> None:
         """Points where this is not true were not taken."""
 
-    def blurred(self, x: Any, ends: Callable[[], tuple[Any, Any]]) -> Any:
+    def blurred(self, x: Any, ends: Callable[[], tuple[Any, Any]], sizes: Callable[[], Any]) -> Any:
         """The result of a step of arithmetic."""
-        del ends
+        del ends, sizes
         return x
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import compress
 from typing import Any
 
 import jax
@@ -13,10 +14,11 @@ from jax.extend.core import ClosedJaxpr, Literal, jaxprs_in_params
 
 from neuromanifold.algebra.cells.decisions import AsBefore, AtAPoint, Decider
 from neuromanifold.algebra.cells.flattening import flattened
-from neuromanifold.algebra.cells.range_ends import ends
+from neuromanifold.algebra.cells.range_ends import ends, sum_of_sizes
 from neuromanifold.algebra.cells.rules import MEETINGS, OUTCOMES, PIECEWISE
 from neuromanifold.algebra.cells.softmax import softmax_maxima
 from neuromanifold.algebra.modular.location import where_from
+from neuromanifold.algebra.modular.recorder import MASKING
 from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
 from neuromanifold.algebra.modular.whole_numbers import is_wrapped
@@ -24,6 +26,8 @@ from neuromanifold.errors import NotCoveredError
 
 source_info_util.register_exclusion(__file__)
 
+# Functions that a large negative number takes to their limits, so that it may stand for infinity.
+_SATURATING = frozenset({"exp", "exp2", "expm1", "logistic", "tanh"})
 # Steps that make no rounding error.
 _EXACT = frozenset(ARRANGEMENTS) | UNTOUCHED | {"neg", "gather", "scatter", "dynamic_slice"}
 
@@ -90,6 +94,21 @@ class Piecewise:
         constants = (*self.jaxpr.consts, *(a.val for a in atoms if isinstance(a, Literal)))
         return any(np.isneginf(x).any() for x in map(np.asarray, constants) if x.dtype.kind == "f")
 
+    @cached_property
+    def _saturates(self) -> bool:
+        """Whether large negative numbers in it may stand for minus infinity."""
+        return bool(names(self.jaxpr.jaxpr) & _SATURATING)
+
+    def _check_chosen(self, equation: Any, constants: Sequence[Any]) -> None:
+        """Refuse a mask that the arguments decide: it is neither a number nor covered."""
+        low = [x for x in map(np.asarray, constants) if x.dtype.kind == "f" and x.size]
+        if self._saturates and any(np.any(np.isfinite(x) & (x <= MASKING)) for x in low):
+            raise NotCoveredError(
+                f"{where_from(equation)} chooses {min(float(x.min()) for x in low):g} at places "
+                "that the arguments decide, beside exponentials, where it may stand for minus "
+                "infinity: choose by a constant mask, or multiply the exponentials by the mask"
+            )
+
     def _read(self, decider: Decider, arguments: Sequence[Any]) -> list[Any]:
         jaxpr, masked = self.jaxpr.jaxpr, self._has_masks
         values: dict[Any, Any] = dict(zip(jaxpr.constvars, self.jaxpr.consts, strict=True))
@@ -106,6 +125,8 @@ class Piecewise:
                 for x, is_known in zip(operands, known, strict=True):
                     if not is_known:
                         decider.assume_value(jnp.where(masked & jnp.isneginf(x), 0.0, x))
+            if kind == "meeting":
+                self._check_chosen(equation, list(compress(operands, known)))
             with source_info_util.user_context(equation.source_info.traceback):
                 results = _apply(kind, decider, equation, operands)
             values.update(zip(equation.outvars, results, strict=True))
@@ -168,8 +189,11 @@ def _apply(kind: str, decider: Decider, equation: Any, operands: Sequence[Any]) 
     results = _bound(equation, operands)
     if name in _EXACT:
         return results
+    sizes = partial(sum_of_sizes, equation, operands)
     return [
-        decider.blurred(x, partial(ends, equation, operands, x)) if x.dtype.kind == "f" else x
+        decider.blurred(x, partial(ends, equation, operands, x), sizes)
+        if x.dtype.kind == "f"
+        else x
         for x in results
     ]
 

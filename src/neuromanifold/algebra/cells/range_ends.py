@@ -34,6 +34,21 @@ def ends(equation: Any, operands: Sequence[Any], result: Any) -> tuple[Any, Any]
     return _vanished(equation, operands, result), _overflown(equation, operands, result)
 
 
+def sum_of_sizes(equation: Any, operands: Sequence[Any]) -> Any:
+    """Σ|terms| of a sum with three terms or more, which may lose some of them; 0 for all else.
+
+    A sum of two is zero only if they cancel.
+    """
+    if equation.primitive.name not in _SUMS - {"add_any"}:
+        return 0.0
+    real = [jnp.asarray(x) for x in operands]
+    sizes = [jnp.abs(x) if x.dtype.kind == "f" else x for x in real]
+    terms = [(x != 0).astype(x.dtype) if x.dtype.kind == "f" else x for x in real]
+    bind = equation.primitive.bind
+    total, count = (bind(*xs, **equation.params) for xs in (sizes, terms))
+    return jnp.where(count > 2.5, total, 0.0)
+
+
 def _vanished(equation: Any, operands: Sequence[Any], result: Any) -> Any:
     """Where a result is zero because the number is too small for a float.
 

@@ -79,7 +79,7 @@ def _rounding(edge: float) -> CellRule:
 
         def compute() -> Decision:
             whole = equation.primitive.bind(x, **equation.params)
-            return Decision(whole, x - edge - jnp.rint(x - edge))
+            return Decision(whole, _told(whole, x - edge - jnp.rint(x - edge)))
 
         return [decider.decide(compute)]
 
@@ -89,8 +89,17 @@ def _rounding(edge: float) -> CellRule:
 def _rem(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
     """X − n y with n = x / y rounded towards zero."""
     x, y = operands
-    times = decider.decide(lambda: Decision(jnp.trunc(x / y), x / y - jnp.rint(x / y)))
-    return [x - times * y]
+
+    def compute() -> Decision:
+        times = jnp.trunc(x / y)
+        return Decision(times, _told(times, x / y - jnp.rint(x / y)))
+
+    return [x - decider.decide(compute) * y]
+
+
+def _told(whole: Any, gap: Any) -> Any:
+    """The gap of a whole number that floats tell from its neighbours; there is none beyond 2^31."""
+    return jnp.where(jnp.abs(whole) < 2.0**31, gap, jnp.nan)
 
 
 def _reduce(sign: int) -> CellRule:

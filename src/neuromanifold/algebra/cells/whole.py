@@ -19,7 +19,7 @@ MOST_LISTED = 2**16
 
 
 def range_of(leaf: Any) -> range | None:
-    """The range that an input is drawn from, from an example of it; None if it is real."""
+    """The range that an input is drawn from, by an example of it, with 0; None if it is real."""
     dtype = np.dtype(getattr(leaf, "dtype", type(leaf) if isinstance(leaf, int) else float))
     if dtype.kind == "b":
         return range(2)
@@ -33,7 +33,7 @@ def range_of(leaf: Any) -> range | None:
             "one has no entry above 0: give an example that contains the largest integer, such as "
             "the last token of the vocabulary"
         )
-    return range(min(0, int(low)), int(high) + 1)
+    return range(min(0, int(low)), max(0, int(high)) + 1)
 
 
 class WholeInputs:

@@ -19,6 +19,7 @@ from jax.interpreters import partial_eval
 
 from neuromanifold.algebra.modular.literals import rounded_halves
 from neuromanifold.algebra.modular.location import where_from
+from neuromanifold.algebra.modular.whole_numbers import BEYOND_32_BITS, are_beyond, sees_bits
 from neuromanifold.errors import ArgumentError, NeuromanifoldError, NotCoveredError
 
 # The lines that errors name are the user's, not this module's.
@@ -69,6 +70,12 @@ def live(closed: ClosedJaxpr, output: Any) -> tuple[ClosedJaxpr, Any]:
     everything = [True] * len(closed.jaxpr.outvars)
     jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, everything, instantiate=True)
     _check(jaxpr)
+    for program in programs_in(closed):
+        bits = (equation for equation in program.jaxpr.eqns if sees_bits(equation))
+        if (equation := next(bits, None)) is not None:
+            raise NotCoveredError(f"{where_from(equation)} {BEYOND_32_BITS}")
+        if are_beyond(program.consts):
+            raise NotCoveredError(f"the function holds an array that {BEYOND_32_BITS}")
     _check_outputs(closed.out_avals, np.complexfloating)
     return ClosedJaxpr(jaxpr, closed.consts), jax.tree.structure(output)
 

@@ -19,6 +19,20 @@ BEYOND_32_BITS = (
 )
 
 
+_OF_BITS = frozenset({"bitcast_convert_type", "clz", "population_count", "shift_right_logical"})
+
+
+def sees_bits(equation: Any) -> bool:
+    """Whether a primitive looks at all bits of a whole number, of which there are twice as many."""
+    types = {variable.aval.dtype for variable in equation.invars}
+    return equation.primitive.name in _OF_BITS and bool(types & _RANGES.keys())
+
+
+def are_beyond(arrays: Sequence[Any]) -> bool:
+    """Whether a constant does not fit into 32 bits."""
+    return bool(_beyond(arrays))
+
+
 def is_wrapped(operands: Sequence[Any], results: Sequence[Any]) -> Any:
     """Whether a result is beyond 32 bits, and no operand is."""
     return _beyond(results) & ~_beyond(operands)

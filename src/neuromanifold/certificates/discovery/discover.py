@@ -68,11 +68,16 @@ class Discovery(Displayed):
     def __str__(self) -> str:
         subject, count = self.certificate.subject, self.certificate.parameters
         found = "; ".join(map(str, self.blocks)) or "none"
+        said = (
+            f"{self.explained} of the {self.kernel} dimensions of the kernel are symmetries, "
+            f"{self.unexplained} unexplained, of {count} parameters: {found}"
+        )
+        if not self.kernel:
+            said = f"the kernel is zero, of {count} parameters none is moved by a symmetry"
         return (
-            f"{subject}: {self.explained} of the {self.kernel} dimensions of the kernel are "
-            f"symmetries, {self.unexplained} unexplained, of {count} parameters: {found} (checked "
-            f"at {self.points[1]} fresh points; prime {self.certificate.prime}, "
-            f"seed {self.certificate.seed}).{self.certificate.notes}"
+            f"{subject}: {said} (checked at {self.points[1]} fresh points; "
+            f"prime {self.certificate.prime}, seed {self.certificate.seed})."
+            f"{self.certificate.notes}"
         )
 
     def _parts(self) -> list[tuple[str, int]]:
@@ -106,10 +111,10 @@ def discover(
 
     They move every tensor along its own axes, or by what is constant, or by tensors with more axes;
     what mixes two tensors stays unexplained. A tensor of three axes or more is first read as one,
-    then as a stack of matrices.
-    Where gains of norms are made 1 first, and with the directions that centred norms leave out and
-    shears by them, if the kernel is larger (norm-absorption, layernorm-centring, stream-one). What
-    is declared about the network is not used, but that copies of a space are numbered.
+    then as a stack of matrices. If the kernel is larger, gains of norms are made 1, and the
+    directions that centred norms leave out and shears by them are looked for too (norm-absorption,
+    layernorm-centring, stream-one). What is declared about the network is not used, but that copies
+    of a space are numbered.
 
     Args:
         subject: the network, or an architecture.
@@ -122,26 +127,24 @@ def discover(
     net, readings = given.bare, readings_of(given)
     readings = [parts for parts in readings if size(parts) <= LARGEST] or readings[:1]
 
-    def affine(*, related: bool) -> list[Discovery]:
-        return _tried(_affine(net, parts, field, seed, related=related) for parts in readings)
+    def affine(*, related: bool) -> Discovery:
+        return _best(_affine(net, parts, field, seed, related=related) for parts in readings)
 
     found = affine(related=False)
-    related = any(one.relations for one in found[0].certificate.obligations)
-    if found[0].unexplained and related:
+    related = any(one.relations for one in found.certificate.obligations)
+    if found.unexplained and related:
         found = affine(related=True)
-    if found[0].unexplained:
-        found = _tried(_on_slices(one, seed, related) for one in found)
-    return found[0]
+    return _on_slices(found, seed, related) if found.unexplained else found
 
 
-def _tried(every: Iterable[Discovery]) -> list[Discovery]:
-    """Those up to the first that explains all; what explains most in the fewest blocks first."""
+def _best(every: Iterable[Discovery]) -> Discovery:
+    """The first that explains all, or what explains most, in the fewest blocks."""
     found: list[Discovery] = []
     for one in every:
-        found.append(one)
         if not one.unexplained:
-            break
-    return sorted(found, key=lambda one: (one.unexplained, len(one.blocks)))
+            return one
+        found.append(one)
+    return min(found, key=lambda one: (one.unexplained, len(one.blocks)))
 
 
 def _affine(
