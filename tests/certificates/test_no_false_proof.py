@@ -265,6 +265,16 @@ def test_a_hidden_dependency_is_no_dimension(name):
     assert certificate.lower <= 1, certificate
 
 
+def test_masks_that_inputs_choose_and_that_are_added_are_covered():
+    def f(w, x):
+        return jax.nn.softmax(w @ x["x"] + jnp.where(x["m"], 0.0, -1e9))
+
+    certificate = nm.certify(
+        nm.network(f, np.zeros((3, 3)), {"m": np.ones(3, bool), "x": np.zeros(3)})
+    )
+    assert certificate.rank == 6
+
+
 def test_masks_that_the_arguments_decide_are_refused():
     """Their shift would move every logit, and it moves none."""
 
@@ -272,9 +282,7 @@ def test_masks_that_the_arguments_decide_are_refused():
         logits = w @ x
         return jax.nn.softmax(jnp.where(logits >= jnp.sort(logits)[1], logits, -1e9))
 
-    with pytest.raises(
-        NotCoveredError, match=r"chooses -1e\+09 at places that the arguments decide"
-    ):
+    with pytest.raises(NotCoveredError, match=r"puts -1e\+09 at places that the arguments decide"):
         nm.certify(nm.network(route, np.zeros((3, 3)), np.zeros(3)))
 
 

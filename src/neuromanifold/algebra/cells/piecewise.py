@@ -99,14 +99,21 @@ class Piecewise:
         """Whether large negative numbers in it may stand for minus infinity."""
         return bool(names(self.jaxpr.jaxpr) & _SATURATING)
 
-    def _check_chosen(self, equation: Any, constants: Sequence[Any]) -> None:
-        """Refuse a mask that the arguments decide: it is neither a number nor covered."""
-        low = [x for x in map(np.asarray, constants) if x.dtype.kind == "f" and x.size]
-        if self._saturates and any(np.any(np.isfinite(x) & (x <= MASKING)) for x in low):
+    def _check_chosen(self, equation: Any, operands: Sequence[Any], known: Sequence[bool]) -> None:
+        """Refuse a mask in place of values that the arguments decide: it is no number there.
+
+        One that is chosen among constants, and added to values, is: values and their shifts stay.
+        """
+        is_real = [v.aval.dtype.kind == "f" for v in equation.invars]
+        if all(compress(known, is_real)):
+            return
+        real = [x for x in map(np.asarray, compress(operands, known)) if x.dtype.kind == "f"]
+        low = np.concatenate([x[np.isfinite(x) & (x <= MASKING)] for x in real] or [np.zeros(0)])
+        if self._saturates and low.size:
             raise NotCoveredError(
-                f"{where_from(equation)} chooses {min(float(x.min()) for x in low):g} at places "
-                "that the arguments decide, beside exponentials, where it may stand for minus "
-                "infinity: choose by a constant mask, or multiply the exponentials by the mask"
+                f"{where_from(equation)} puts {low.min():g} at places that the arguments decide, "
+                "beside exponentials, where it may stand for minus infinity: add it to the values "
+                "there and 0 elsewhere, or choose by a constant mask"
             )
 
     def _read(self, decider: Decider, arguments: Sequence[Any]) -> list[Any]:
@@ -126,7 +133,7 @@ class Piecewise:
                     if not is_known:
                         decider.assume_value(jnp.where(masked & jnp.isneginf(x), 0.0, x))
             if kind == "meeting":
-                self._check_chosen(equation, list(compress(operands, known)))
+                self._check_chosen(equation, operands, known)
             with source_info_util.user_context(equation.source_info.traceback):
                 results = _apply(kind, decider, equation, operands)
             values.update(zip(equation.outvars, results, strict=True))
