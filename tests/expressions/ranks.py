@@ -39,7 +39,10 @@ def _exact(values):
 
 def _pivots(matrix):
     """The number of pivots above 10^-12, if all others are below 10^-18, of rows of size one."""
-    matrix = np.array([row / max(map(abs, row)) for row in matrix if max(map(abs, row)) > 1e-15])
+    largest = [max(map(abs, row)) for row in matrix]
+    if any(1e-25 < size <= 1e-15 for size in largest):  # neither zero nor far from it
+        return None
+    matrix = np.array([row / s for row, s in zip(matrix, largest, strict=True) if s > 1e-15])
     rank = 0
     while matrix.size:
         sizes = np.array([[float(abs(e)) for e in row] for row in matrix])

@@ -127,24 +127,26 @@ def discover(
     net, readings = given.bare, readings_of(given)
     readings = [parts for parts in readings if size(parts) <= LARGEST] or readings[:1]
 
-    def affine(*, related: bool) -> Discovery:
-        return _best(_affine(net, parts, field, seed, related=related) for parts in readings)
+    def affine(*, related: bool) -> list[Discovery]:
+        return _tried(_affine(net, parts, field, seed, related=related) for parts in readings)
 
     found = affine(related=False)
-    related = any(one.relations for one in found.certificate.obligations)
-    if found.unexplained and related:
+    related = any(one.relations for one in found[0].certificate.obligations)
+    if found[0].unexplained and related:
         found = affine(related=True)
-    return _on_slices(found, seed, related) if found.unexplained else found
+    if found[0].unexplained:
+        found = _tried(_on_slices(one, seed, related) for one in found)
+    return found[0]
 
 
-def _best(every: Iterable[Discovery]) -> Discovery:
-    """The first that explains all, or what explains most, in the fewest blocks."""
+def _tried(every: Iterable[Discovery]) -> list[Discovery]:
+    """Those up to the first that explains all; what explains most in the fewest blocks first."""
     found: list[Discovery] = []
     for one in every:
-        if not one.unexplained:
-            return one
         found.append(one)
-    return min(found, key=lambda one: (one.unexplained, len(one.blocks)))
+        if not one.unexplained:
+            break
+    return sorted(found, key=lambda one: (one.unexplained, len(one.blocks)))
 
 
 def _affine(
