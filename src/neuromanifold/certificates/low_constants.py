@@ -50,7 +50,9 @@ def mask_obligations(
         for attempt in _ATTEMPTS:
             at, x = real_point(attempt, "masks", network.shapes)
             leaves = jax.tree.leaves((at if given is None else given, _whole(attempt, x, network)))
-            values, infinite, twice = (_flat(evaluated(times, *leaves)) for times in (1, np.inf, 2))
+            values, infinite, twice = (
+                _flat(evaluated(times, *leaves)) for times in (1.0, np.inf, 2.0)
+            )
             if np.isfinite(values).all():
                 others = twice if np.isnan(infinite).any() else infinite
                 if not np.array_equal(values, others):
