@@ -12,6 +12,7 @@ from neuromanifold.errors import NeuromanifoldError, NotCoveredError
 MASK = np.array([True, False])
 ONE = np.zeros(())
 BASE = 1.2345678
+BALANCE = np.full(9, 9.0)
 LOW = -20000.0
 LOFTY, LOFTY_SINGLE = 999999 / 999997, np.float32(97 / 99)
 HALF_LOW = np.array([0.0, LOW])
@@ -60,6 +61,16 @@ def smallest(x):
 
 def large(x):
     return jnp.exp(720 + jnp.tanh(x))
+
+
+def huge(x):
+    return jnp.exp(800 + jnp.tanh(x))
+
+
+def far_from(x, g):
+    """What is zero, behind a neuron that is off at inputs that are not large."""
+    hidden = 1 - jnp.exp((x[1] + HALF_LOW) + (-x[1] - HALF_LOW))[1]
+    return jax.nn.relu(x[0] - 12) * g(x[1]) * hidden
 
 
 def wrapped(n):
@@ -174,6 +185,34 @@ ONE_DIMENSION = {
     "small sums": (chosen(lambda x: jnp.sum(NEARLY_ZERO * smallest(x)) > 0), ONE),
     "too large for a float": (chosen(lambda x: large(x) * 1e-20 < 1e300), ONE),
     "large quotients": (chosen(lambda x: jnp.maximum(large(x) / 1e20, 1e300) <= 1e300), ONE),
+    "the logarithm of what is too large": (
+        chosen(lambda x: (jnp.log(huge(x)) - 800) ** 2 < 2500),
+        ONE,
+    ),
+    "a bump of what is too large": (
+        chosen(lambda x: 1 / (1 + (jnp.log(huge(x)) - 800) ** 2) > 0.4),
+        ONE,
+    ),
+    "the logarithm of what is too small": (
+        chosen(lambda x: jnp.exp(-((jnp.log(1 / huge(x)) + 800) ** 2)) > 0.3),
+        ONE,
+    ),
+    "the logarithm of what is too small, and scaled": (
+        chosen(lambda x: (jnp.log(jnp.full(9, 1e30) @ (1e-30 / huge(x) / BALANCE)) + 800) ** 2 < 9),
+        ONE,
+    ),
+    "the reciprocal of what is too small": (
+        chosen(lambda x: (jnp.log(1 / jnp.exp(-800 + jnp.tanh(x))) - 800) ** 2 < 2500),
+        ONE,
+    ),
+    "a root of what is too large": (
+        chosen(lambda x: (huge(x) ** 0.001 / np.exp(0.8) - 1) ** 2 < 0.1),
+        ONE,
+    ),
+    "a sum of many that are too small": (
+        chosen(lambda x: jnp.log(lax.fori_loop(0, 1200, lambda _, h: h + h, 1 / huge(x))) < 40),
+        ONE,
+    ),
     "a half, rounded away from zero": (
         vanishes(lambda x: 1 - jnp.abs(lax.round(jnp.where(x > 0, 0.5, -0.5)))),
         ONE,
@@ -212,6 +251,19 @@ ONE_DIMENSION = {
         ),
         ONE,
     ),
+    "a low number that is taken away again": (
+        lambda w, x: w[0] * (1 - jnp.exp((x[1] + HALF_LOW) + (-x[1] - HALF_LOW)))[1] + w[1] * x[0],
+        np.zeros(2),
+    ),
+    "a low number that cancels far from the origin": (
+        lambda w, x: w[0] * far_from(x, lambda y: y) + w[1] * x[0],
+        np.zeros(2),
+    ),
+    "a low number that cancels far from the origin, at a logarithm": (
+        lambda w, x: w[0] * far_from(x, lambda _: jnp.log(x[0] - 11)) + w[1] * x[0],
+        np.zeros(2),
+    ),
+    "a scalar of 33 bits": (guarded(lambda _: jnp.asarray(np.array(2**33 + 1)) > 5), ONE),
     "a term that a sum loses": (
         chosen(lambda x: jnp.sum(jnp.stack([1 + 0 * x, jnp.exp(-50 - x * x), -1 + 0 * x])) > 0),
         ONE,

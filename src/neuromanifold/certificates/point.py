@@ -99,16 +99,20 @@ class Point:
 
     def obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:
         """What has to be shown for a network, with the ranks that do."""
-        at = given = None
-        if self.given is not None:
-            given = self.given.values.tobytes()
-            at = weight_leaves(network, self.given.values)
+        values = None if self.given is None else self.given.values
+        is_piecewise = pieces(network) is not None
+        arrays = self.branches(network, MOST_PATTERNS).arrays if is_piecewise else ()
+        masks = checked_program(network, batch).masks_read
         shown = (
-            *feature_obligations(network, at),
+            *feature_obligations(
+                network, None if values is None else weight_leaves(network, values)
+            ),
             *self._formal_obligations(network, batch),
-            *mask_obligations(network, given, checked_program(network, batch).masks_read),
+            *mask_obligations(network, values, masks, arrays),
         )
-        return shown if pieces(network) else (*shown, *value_obligations(network, given))
+        if is_piecewise:
+            return shown
+        return (*shown, *value_obligations(network, None if values is None else values.tobytes()))
 
     def _formal_obligations(self, network: Network, batch: int) -> tuple[Obligation, ...]:
         """What has to be shown for its formal elements."""

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+
+from neuromanifold.algebra.cells.range_ends import LARGEST, LEAST, ends, sum_of_sizes, unknown
 
 _STEP = 2.399963229728653  # π (3 − √5), the golden angle
-_LEAST = float(np.finfo(np.float64).tiny)
 _OF_SIZES = 1e-6
-_LARGEST = float(np.finfo(np.float64).max) * (1 - 1e-8)
 
 
 class Decision(NamedTuple):
@@ -72,28 +71,29 @@ class AtAPoint:
         """A point where this is not true has no cell."""
         self.gaps.append(jnp.where(compute(), 0.0, jnp.nan))
 
-    def blurred(self, x: Any, ends: Callable[[], tuple[Any, Any]], sizes: Callable[[], Any]) -> Any:
-        """The result of a step of arithmetic, and where it is too small or too large for a float.
+    def blurred(self, equation: Any, operands: Sequence[Any], x: Any) -> Any:
+        """The result x of a step of arithmetic, with errors.
 
-        Of a sum with the given sizes of all terms the error is also relative to these, a millionth
-        as large.
+        Of a sum the error is also relative to the sizes of all terms, a millionth as large.
         A number too small is 0 here, and as it is not 0 it is the least float, of another sign for
         every phase: then neither its sign nor its order among others like it decides anything.
         One too large is infinite here, and about the largest float in every other phase: what is
-        decided alike by both ends of the numbers that it may be is decided.
+        decided alike by both ends of the numbers that it may be is decided. What else is made of
+        such numbers has no value, and decides nothing.
         """
         if isinstance(self._error, float) and self._error == 0.0:  # nothing to make wrong
             return x
         self._steps += 1
-        vanished, overflown = ends()
+        vanished, overflown = ends(equation, operands, x)
         # Cosines of an arithmetic progression with an irrational step are as good as random here.
         angles = _STEP * jnp.arange(x.size, dtype=jnp.float64) + self._phase * self._steps
         noise = jnp.cos(angles).reshape(x.shape)
-        least = jnp.where(self._error > 0, _LEAST * jnp.sign(noise), 0.0)
-        largest = jnp.where(self._error > 0, jnp.sign(x) * _LARGEST, x)
-        blurred = x * (1.0 + self._error * noise) + _OF_SIZES * self._error * noise * sizes()
-        blurred = jnp.where(overflown, largest, blurred)
-        return jnp.where(vanished, least, blurred)
+        of_sizes = _OF_SIZES * self._error * noise * sum_of_sizes(equation, operands)
+        blurred = x * (1.0 + self._error * noise) + of_sizes
+        blurred = jnp.where(overflown, jnp.sign(x) * LARGEST, blurred)
+        blurred = jnp.where(vanished, LEAST * jnp.sign(noise), blurred)
+        blurred = jnp.where(unknown(equation, operands, x), jnp.nan, blurred)
+        return jnp.where(self._error > 0, blurred, x)
 
 
 class AsBefore:
@@ -143,9 +143,9 @@ class AsBefore:
     def assume(self, compute: Callable[[], Any]) -> None:
         """Points where this is not true were not taken."""
 
-    def blurred(self, x: Any, ends: Callable[[], tuple[Any, Any]], sizes: Callable[[], Any]) -> Any:
+    def blurred(self, equation: Any, operands: Sequence[Any], x: Any) -> Any:
         """The result of a step of arithmetic."""
-        del ends, sizes
+        del equation, operands
         return x
 
 

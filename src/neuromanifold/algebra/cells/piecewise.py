@@ -14,7 +14,6 @@ from jax.extend.core import ClosedJaxpr, Literal, jaxprs_in_params
 
 from neuromanifold.algebra.cells.decisions import AsBefore, AtAPoint, Decider
 from neuromanifold.algebra.cells.flattening import flattened
-from neuromanifold.algebra.cells.range_ends import ends, sum_of_sizes
 from neuromanifold.algebra.cells.rules import MEETINGS, OUTCOMES, PIECEWISE
 from neuromanifold.algebra.cells.softmax import softmax_maxima
 from neuromanifold.algebra.modular.location import where_from
@@ -196,13 +195,7 @@ def _apply(kind: str, decider: Decider, equation: Any, operands: Sequence[Any]) 
     results = _bound(equation, operands)
     if name in _EXACT:
         return results
-    sizes = partial(sum_of_sizes, equation, operands)
-    return [
-        decider.blurred(x, partial(ends, equation, operands, x), sizes)
-        if x.dtype.kind == "f"
-        else x
-        for x in results
-    ]
+    return [decider.blurred(equation, operands, x) if x.dtype.kind == "f" else x for x in results]
 
 
 def _real(x: Any) -> Any:

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 from neuromanifold.algebra.cells.piecewise import Piecewise
+from neuromanifold.algebra.cells.range_ends import HUGE
 from neuromanifold.algebra.cells.whole import WholeInputs
 from neuromanifold.errors import ArgumentError
 
@@ -179,8 +180,8 @@ class BranchReader:
                 gap, other = (np.asarray(x).reshape(count, -1) for x in (gap, other))
                 with np.errstate(invalid="ignore"):
                     near = np.abs(gap - other) <= HELD * np.abs(gap)
-                    # An infinite gap is one too large for a float, here or in the other phase.
-                    far = np.isinf(gap) & (np.sign(gap) == np.sign(other))
+                    # The gap between a number too large and one that is not.
+                    far = np.isinf(gap) & (np.sign(gap) == np.sign(other)) & (np.abs(other) > HUGE)
                     held = (gap == other) | (near & np.isfinite(gap)) | far
                 holds &= held.all(axis=1)
             for x, y in zip(branches, again, strict=True):

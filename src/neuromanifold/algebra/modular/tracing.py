@@ -74,7 +74,7 @@ def live(closed: ClosedJaxpr, output: Any) -> tuple[ClosedJaxpr, Any]:
         bits = (equation for equation in program.jaxpr.eqns if sees_bits(equation))
         if (equation := next(bits, None)) is not None:
             raise NotCoveredError(f"{where_from(equation)} {BEYOND_32_BITS}")
-        if are_beyond(program.consts):
+        if are_beyond([*program.consts, *literals_in(program)]):
             raise NotCoveredError(f"the function holds an array that {BEYOND_32_BITS}")
     _check_outputs(closed.out_avals, np.complexfloating)
     return ClosedJaxpr(jaxpr, closed.consts), jax.tree.structure(output)
@@ -102,10 +102,14 @@ def halves_of(closed: ClosedJaxpr) -> tuple[float, ...]:
     """The floats of half precision in a program that may stand for other numbers."""
     found: list[Any] = []
     for program in programs_in(closed):
-        found += program.consts
-        for equation in program.jaxpr.eqns:
-            found += (atom.val for atom in equation.invars if isinstance(atom, Literal))
+        found += [*program.consts, *literals_in(program)]
     return rounded_halves(found)
+
+
+def literals_in(program: ClosedJaxpr) -> list[Any]:
+    """The constants that stand in the equations of a program."""
+    atoms = (atom for equation in program.jaxpr.eqns for atom in equation.invars)
+    return [np.asarray(atom.val) for atom in atoms if isinstance(atom, Literal)]
 
 
 def programs_in(closed: ClosedJaxpr) -> Iterator[ClosedJaxpr]:
