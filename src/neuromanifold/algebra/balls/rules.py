@@ -1,10 +1,4 @@
-"""What each primitive does to balls.
-
-A ball encloses a number, and so does every result. What cannot be decided by the balls, a
-comparison of two that overlap, is an error: more bits decide it, unless the numbers are equal. The
-exception is a number compared with itself: the maximum of several balls is one of them, and that
-one is known to be equal to it.
-"""
+"""What each primitive does to balls: a ball encloses a number, and so does every result."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -14,112 +8,29 @@ import numpy as np
 from flint import arb
 
 from neuromanifold.algebra.balls.arrays import balls, entrywise, is_balls, product
+from neuromanifold.algebra.balls.lifting import (
+    BallRule,
+    OfTwo,
+    cumulated,
+    cumulative,
+    of_several,
+    over_axes,
+    unary,
+)
+from neuromanifold.algebra.balls.order import ORDER, UndecidedError, less
+from neuromanifold.algebra.balls.systems import SYSTEMS
+from neuromanifold.algebra.balls.windows import WINDOWS
+from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.rules.contraction import contract
-from neuromanifold.errors import NotCoveredError
-
-
-class UndecidedError(NotCoveredError):
-    """Two balls overlap, so a comparison between them is not decided."""
-
-
-BallRule = Callable[[Any, Sequence[np.ndarray]], list[Any]]
-
-
-def _unary(function: Callable[[Any], Any]) -> BallRule:
-    def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-        return [entrywise(function, operands[0])]
-
-    return rule
-
-
-def _binary(function: Callable[[Any, Any], Any]) -> BallRule:
-    def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-        return [entrywise(function, *operands)]
-
-    return rule
-
-
-def _less(x: Any, y: Any) -> bool:
-    """Whether x < y, decided."""
-    if x is y:
-        return False
-    if x < y:
-        return True
-    if x >= y:
-        return False
-    raise UndecidedError(
-        "two balls overlap, so which number is the larger one is not decided; take more bits, or "
-        "other weights if the two are equal"
-    )
-
-
-def _equal(x: Any, y: Any) -> bool:
-    return x is y or not (_less(x, y) or _less(y, x))
+from neuromanifold.algebra.modular.rules.indexing import scatter_targets
 
 
 def _is_finite(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     return [entrywise(operator.methodcaller("is_finite"), operands[0], dtype=bool)]
 
 
-def _decided(function: Callable[[Any, Any], bool], negated: bool = False) -> BallRule:
-    """How two numbers compare; None for a tie, which is decided either way around it."""
-
-    def compared(x: Any, y: Any) -> bool | None:
-        if x is not y and x.is_exact() and y.is_exact() and x == y:
-            return None
-        return function(x, y) != negated
-
-    def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-        found = entrywise(compared, *operands)
-        return [found if (found == None).any() else found.astype(bool)]  # noqa: E711
-
-    return rule
-
-
-def _greater(x: Any, y: Any) -> bool:
-    return _less(y, x)
-
-
-def _larger(x: Any, y: Any) -> Any:
-    return y if _less(x, y) else x
-
-
-def _smaller(x: Any, y: Any) -> Any:
-    return x if _less(x, y) else y
-
-
-def _folded(function: Callable[[Any, Any], Any], start: Any) -> BallRule:
-    """A reduction over axes by an operation of two balls."""
-
-    def rule(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-        (x,) = operands
-        axes = [int(axis) for axis in equation.params["axes"]]
-        kept = [i for i in range(x.ndim) if i not in axes]
-        shape = tuple(x.shape[i] for i in kept)
-        lines = x.transpose([*axes, *kept]).reshape(-1, *shape)
-        if not len(lines):
-            return [np.broadcast_to(balls(start), shape)]
-        result = lines[0]
-        for line in lines[1:]:
-            result = entrywise(function, result, line)
-        return [result]
-
-    return rule
-
-
-def _along(function: Callable[[Any, Any], Any]) -> BallRule:
-    """A cumulative operation."""
-
-    def rule(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-        axis, step = equation.params["axis"], -1 if equation.params["reverse"] else 1
-        if not operands[0].size:
-            return [operands[0]]
-        lines = list(np.moveaxis(operands[0], axis, 0)[::step])
-        for i in range(1, len(lines)):
-            lines[i] = entrywise(function, lines[i - 1], lines[i])
-        return [np.moveaxis(np.stack(lines[::step]), 0, axis)]
-
-    return rule
+def _difference(x: Any, y: Any) -> Any:
+    return arb(0) if x is y and x.is_finite() else x - y
 
 
 def _dot_general(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
@@ -170,7 +81,7 @@ def _step(name: str) -> BallRule:
         is_edge = x.is_exact() and x.is_integer()
         return rounded(x - half).union(rounded(x + half)) if is_edge else rounded(x)
 
-    return _unary(step)
+    return unary(step)
 
 
 def _whole(x: Any) -> int:
@@ -181,16 +92,33 @@ def _whole(x: Any) -> int:
     return lowest + 1 if lowest < 0 and x != lowest else lowest
 
 
-def _scatter_add(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-    from neuromanifold.algebra.modular.rules.indexing import scatter_targets
+def _iota(equation: Any, _: Sequence[np.ndarray]) -> list[Any]:
+    return [balls(x) for x in folded(equation, [])]
 
-    x, indices, updates = operands
-    targets = scatter_targets(equation, x.shape, indices, updates.shape)
-    result = x.reshape(-1).copy()
-    for target, update in zip(targets.tolist(), updates.reshape(-1).tolist(), strict=True):
-        if target:
-            result[target - 1] = result[target - 1] + update
-    return [result.reshape(x.shape)]
+
+def _scattered(function: OfTwo) -> BallRule:
+    """Updates combined with the entries that they meet, one after the other."""
+
+    def rule(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+        x, indices, updates = operands
+        targets = scatter_targets(equation, x.shape, indices, updates.shape)
+        result = x.reshape(-1).copy()
+        for target, update in zip(targets.tolist(), updates.reshape(-1).tolist(), strict=True):
+            if target:
+                result[target - 1] = function(result[target - 1], update)
+        return [result.reshape(x.shape)]
+
+    return rule
+
+
+def _cumulative_logarithm(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+    """Logarithms of the partial sums of exponentials; of no terms but e^−∞, −∞."""
+
+    def logarithm(x: Any) -> Any:
+        return arb("-inf") if x.is_zero() else x.log()
+
+    sums = cumulated(operator.add, equation, entrywise(arb.exp, operands[0]))
+    return [entrywise(logarithm, sums)]
 
 
 def _logistic(x: Any) -> Any:
@@ -201,15 +129,15 @@ def _sign(x: Any) -> Any:
     """The sign; all that it is around 0, for the slope of |x| there."""
     if x.is_zero():
         return arb(0, 1)
-    return arb(int(_less(arb(0), x)) - int(_less(x, arb(0))))
+    return arb(int(less(arb(0), x)) - int(less(x, arb(0))))
 
 
 def _absolute(x: Any) -> Any:
-    return -x if _less(x, arb(0)) else x
+    return -x if x < 0 else x if x >= 0 else abs(x)
 
 
 def _cube_root(x: Any) -> Any:
-    return -(-x).root(3) if _less(x, arb(0)) else x.root(3)
+    return -(-x).root(3) if less(x, arb(0)) else x.root(3)
 
 
 def _bessel(order: int) -> Callable[[Any], Any]:
@@ -224,52 +152,47 @@ def _polygamma(order: Any, x: Any) -> Any:
 
 
 RULES: dict[str, BallRule] = {
-    "abs": _unary(_absolute),
-    "add": _binary(operator.add),
-    "add_any": _binary(operator.add),
-    "atan2": _binary(arb.atan2),
-    "bessel_i0e": _unary(_bessel(0)),
-    "bessel_i1e": _unary(_bessel(1)),
-    "cbrt": _unary(_cube_root),
+    "abs": unary(_absolute),
+    "add": of_several(operator.add),
+    "add_any": of_several(operator.add),
+    "atan2": of_several(arb.atan2),
+    "bessel_i0e": unary(_bessel(0)),
+    "bessel_i1e": unary(_bessel(1)),
+    "cbrt": unary(_cube_root),
     "ceil": _step("ceil"),
     "convert_element_type": _convert,
-    "cumprod": _along(operator.mul),
-    "cumsum": _along(operator.add),
-    "div": _binary(operator.truediv),
+    "cumlogsumexp": _cumulative_logarithm,
+    "cumprod": cumulative(operator.mul),
+    "cumsum": cumulative(operator.add),
+    "div": of_several(operator.truediv),
     "dot_general": _dot_general,
-    "eq": _decided(_equal),
-    "erf_inv": _unary(operator.methodcaller("erfinv")),
-    "exp2": _unary(lambda x: arb(2) ** x),
+    "erf_inv": unary(operator.methodcaller("erfinv")),
+    "exp2": unary(lambda x: arb(2) ** x),
     "floor": _step("floor"),
-    "ge": _decided(_less, negated=True),
-    "gt": _decided(_greater),
     "integer_pow": _integer_pow,
+    "iota": _iota,
     "is_finite": _is_finite,
-    "le": _decided(_greater, negated=True),
-    "logistic": _unary(_logistic),
-    "lt": _decided(_less),
-    "max": _binary(_larger),
-    "min": _binary(_smaller),
-    "mul": _binary(operator.mul),
-    "ne": _decided(_equal, negated=True),
-    "neg": _unary(operator.neg),
-    "polygamma": _binary(_polygamma),
-    "pow": _binary(operator.pow),
-    "reduce_max": _folded(_larger, -np.inf),
-    "reduce_min": _folded(_smaller, np.inf),
-    "reduce_prod": _folded(operator.mul, 1.0),
-    "reduce_sum": _folded(operator.add, 0.0),
-    "scatter-add": _scatter_add,
+    "logistic": unary(_logistic),
+    "mul": of_several(operator.mul),
+    "neg": unary(operator.neg),
+    "polygamma": of_several(_polygamma),
+    "pow": of_several(operator.pow),
+    "reduce_prod": over_axes(operator.mul, 1.0),
+    "reduce_sum": over_axes(operator.add, 0.0),
+    "scatter-add": _scattered(operator.add),
+    "scatter-mul": _scattered(operator.mul),
+    "scatter-sub": _scattered(_difference),
     "select_n": _select,
-    "sign": _unary(_sign),
-    "square": _unary(lambda x: x * x),
-    "sub": _binary(operator.sub),
+    "sign": unary(_sign),
+    "square": unary(lambda x: x * x),
+    "sub": of_several(_difference),
 }
-"""Primitives with rules of their own; those below are methods of balls."""
+"""Primitives with rules of their own; those below are in modules of theirs or methods of balls."""
 
 METHODS = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erf"),
     *("erfc", "exp", "expm1", "lgamma", "log", "log1p", "rsqrt", "sin", "sinh", "sqrt"),
     *("tan", "tanh"),
 )
-RULES |= {name: _unary(operator.methodcaller(name)) for name in METHODS}
+RULES |= ORDER | SYSTEMS | WINDOWS
+RULES |= {name: unary(operator.methodcaller(name)) for name in METHODS}

@@ -8,7 +8,7 @@ if it does not depend on the order of the rows (as solutions and determinants do
 rational function everywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -72,16 +72,22 @@ def factors_tangent(field: PrimeField, a: Residues, da: Residues) -> Residues:
     return da
 
 
-def _triangular_solve(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    """Every variant as A X = B with A as given: the others by transposing."""
-    a, b = (recorder.finite(value, equation) for value in values)
+def from_the_left(equation: Any) -> tuple[bool, Callable[[np.ndarray], np.ndarray]]:
+    """Every variant as A X = B: whether A is transposed in it, and what B and X are turned by."""
     params = equation.params
-    lower, unit = params["lower"], params["unit_diagonal"]
-    # X A = B is Aᵀ Xᵀ = Bᵀ; with both, the transposes of A cancel.
-    turned = params["transpose_a"] == params["left_side"]
 
-    def sided(x: Residues) -> Residues:
+    def sided(x: np.ndarray) -> np.ndarray:
         return x if params["left_side"] else np.ascontiguousarray(x.swapaxes(-1, -2))
+
+    # X A = B is Aᵀ Xᵀ = Bᵀ; with both, the transposes of A cancel.
+    return params["transpose_a"] == params["left_side"], sided
+
+
+def _triangular_solve(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    """A X = B by elimination, and its derivative."""
+    a, b = (recorder.finite(value, equation) for value in values)
+    lower, unit = equation.params["lower"], equation.params["unit_diagonal"]
+    turned, sided = from_the_left(equation)
 
     def solve(setting: Setting, a: Residues, b: Residues) -> Residues:
         a = a.swapaxes(-1, -2) if turned else a

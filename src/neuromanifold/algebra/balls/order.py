@@ -1,0 +1,96 @@
+"""Balls in order: comparisons, which have to be decided, and extremes, which do not.
+
+What cannot be decided by the balls, a comparison of two that overlap, is an error: more bits decide
+it, unless the numbers are equal. The exception is a number compared with itself: the maximum of
+several balls is one of them where that is decided, and that one is known to be equal to it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from neuromanifold.algebra.balls.arrays import entrywise
+from neuromanifold.algebra.balls.lifting import BallRule, cumulative, of_several, over_axes
+from neuromanifold.errors import NotCoveredError
+
+
+class UndecidedError(NotCoveredError):
+    """Two balls overlap, so a comparison between them is not decided."""
+
+
+def less(x: Any, y: Any) -> bool:
+    """Whether x < y, decided."""
+    if x is y:
+        return False
+    if x < y:
+        return True
+    if x >= y:
+        return False
+    raise UndecidedError(
+        "two balls overlap, so which number is the larger one is not decided; take more bits, or "
+        "other weights if the two are equal"
+    )
+
+
+def larger(x: Any, y: Any) -> Any:
+    """The maximum: that very ball where it is decided which, else what encloses it."""
+    if x < y:
+        return y
+    return x if x is y or x >= y else x.max(y)
+
+
+def smaller(x: Any, y: Any) -> Any:
+    """The minimum: that very ball where it is decided which, else what encloses it."""
+    if x < y:
+        return x
+    return y if x is y or x >= y else x.min(y)
+
+
+def _clamped(low: Any, x: Any, high: Any) -> Any:
+    return smaller(larger(x, low), high)
+
+
+def _is_tie(x: Any, y: Any) -> bool:
+    """Whether two numbers, found in two ways, are equal: close by they may be in either order."""
+    return x is not y and x.is_finite() and x.is_exact() and y.is_exact() and x == y
+
+
+def _decided(function: Callable[[Any, Any], bool], negated: bool = False) -> BallRule:
+    """How two numbers compare; None for a tie, which is decided either way around it."""
+
+    def compared(x: Any, y: Any) -> bool | None:
+        return None if _is_tie(x, y) else function(x, y) != negated
+
+    def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
+        found = entrywise(compared, *operands)
+        return [found if (found == None).any() else found.astype(bool)]  # noqa: E711
+
+    return rule
+
+
+def _greater(x: Any, y: Any) -> bool:
+    return less(y, x)
+
+
+def _equal(x: Any, y: Any) -> bool:
+    return x is y or not (less(x, y) or less(y, x))
+
+
+ORDER: dict[str, BallRule] = {
+    "clamp": of_several(_clamped),
+    "cummax": cumulative(larger),
+    "cummin": cumulative(smaller),
+    "eq": _decided(_equal),
+    "ge": _decided(less, negated=True),
+    "gt": _decided(_greater),
+    "le": _decided(_greater, negated=True),
+    "le_to": _decided(_greater, negated=True),
+    "lt": _decided(less),
+    "lt_to": _decided(less),
+    "max": of_several(larger),
+    "min": of_several(smaller),
+    "ne": _decided(_equal, negated=True),
+    "reduce_max": over_axes(larger, -np.inf),
+    "reduce_min": over_axes(smaller, np.inf),
+}
