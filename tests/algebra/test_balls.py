@@ -12,7 +12,8 @@ from neuromanifold.algebra.balls import in_balls, proved_rank, rows_in_balls
 from neuromanifold.algebra.balls.arrays import PRECISION, balls, midpoints, precision
 from neuromanifold.algebra.balls.function import meant
 from neuromanifold.algebra.balls.minors import is_regular
-from neuromanifold.algebra.balls.rules import RULES, UndecidedError
+from neuromanifold.algebra.balls.order import UndecidedError
+from neuromanifold.algebra.balls.rules import RULES
 from neuromanifold.algebra.cells.points import normal
 from neuromanifold.algebra.modular.coverage import COVERED, SUPPORTED
 from neuromanifold.algebra.modular.rules.indexing import MOVED
@@ -284,3 +285,185 @@ def test_what_is_read_exactly_is_read_in_balls(name):
     x = jax.ShapeDtypeStruct((4, 4), np.float64)
     opened = OF_COMPLEX & primitives(jax.make_jaxpr(spectrum)(x, x).jaxpr)
     assert name in {*RULES, *MOVED, *ARRANGEMENTS, *UNTOUCHED, *opened}
+
+
+def equal(x):
+    """Two equal numbers that balls cannot tell to be equal, and further ones."""
+    return jnp.array([jnp.exp(x) ** 2, jnp.exp(2 * x), x, -x])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: jnp.maximum(*equal(x)[:2]) - jnp.minimum(*equal(x)[1::-1]),
+        lambda x: jax.lax.clamp(equal(x)[1], equal(x), equal(x)[0]),
+        lambda x: jnp.max(equal(x)) + jnp.min(-equal(x)),
+        lambda x: jax.lax.cummax(equal(x)) + jax.lax.cummin(-equal(x), reverse=True),
+        lambda x: window(jax.lax.max, (2,), (1,), "SAME")(equal(x)),
+        lambda x: window(jax.lax.min, (2,), (1,), "SAME")(-equal(x)),
+        lambda x: jnp.abs(equal(x)[0] - equal(x)[1]),
+        lambda x: jax.lax.rem(equal(x)[0] - equal(x)[1], 1.0),
+    ],
+)
+def test_extremes_of_balls_that_overlap_are_enclosed(f):
+    values(f, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "ends"),
+    [
+        ("max", ((0, 3), (1, 2)), (1, 3)),
+        ("max", ((1, 2), (0, 3)), (1, 3)),
+        ("min", ((0, 3), (1, 2)), (0, 2)),
+        ("min", ((1, 2), (0, 3)), (0, 2)),
+        ("clamp", ((0, 3), (1, 4), (2, 5)), (1, 4)),
+        ("abs", ((-3, 1),), (0, 3)),
+        ("rem", ((-1.5, 2.5), (1, 1)), (-1, 1)),
+        ("round", ((0.75, 2.25),), (1, 2)),
+    ],
+)
+def test_wide_balls_give_all_that_their_numbers_do(name, operands, ends):
+    wide = [np.array([arb((a + b) / 2, (b - a) / 2)]) for a, b in operands]
+    ((ball,),) = RULES[name](None, wide)
+    assert all(ball.contains(end) for end in ends)
+
+
+@pytest.mark.parametrize(
+    ("f", "sides"),
+    [
+        (lambda x: (x > 3) & (x < 4), (0, 1)),
+        (lambda x: (x > 3) & (x > 4), (0,)),
+        (lambda x: (x > 3) | (x < 4), (1,)),
+        (lambda x: (x > 3) | (x > 4), (0, 1)),
+        (lambda x: ~(x > 3) & (x > 2), (0, 1)),
+        (lambda x: ~((x > 3) & (x > 4)), (1,)),
+        (lambda x: (x + jnp.array([0.0, 1.0]) > 3)[1], (1,)),
+        (lambda x: (x - jnp.array([0.0, 1.0]) > 3)[1], (0,)),
+        (lambda x: jnp.array([1.0, 2.0])[jnp.where(x > 3, 1, 1)] > 1.5, (1,)),
+    ],
+)
+def test_what_is_said_of_a_tie_holds_on_both_sides(f, sides):
+    for number in (lambda x: jnp.where(f(x), 1.0, 0.0), lambda x: f(x).astype(float)):
+        found = in_balls(number, np.array(3.0)).item()
+        assert [side for side in (0, 1) if found.contains(side)] == list(sides)
+
+
+@pytest.mark.parametrize(
+    ("f", "place"),
+    [
+        (lambda x: jnp.maximum(x[0], x[1]), 1),
+        (lambda x: jnp.minimum(x[0], x[1]), 0),
+        (lambda x: jnp.max(x), 3),
+        (lambda x: jnp.min(x), 2),
+        (lambda x: jax.lax.cummax(x)[2], 1),
+        (lambda x: jax.lax.cummin(x)[1], 0),
+        (lambda x: jax.lax.clamp(x[0], x[1], x[3]), 1),
+        (lambda x: window(jax.lax.max, (4,), (1,), "VALID")(x)[0], 3),
+        (lambda x: jax.lax.sort(x)[1], 0),
+        (lambda x: jax.lax.top_k(x, 2)[0][1], 1),
+    ],
+)
+def test_the_extreme_ball_is_one_of_them_where_that_is_decided(f, place):
+    difference = lambda y: (f(y) - y[place], f(y) == y[place])  # noqa: E731
+    zero, same = in_balls(lambda x: difference(jnp.exp(x)), np.array([0.1, 0.5, -1.0, 0.7]))
+    assert zero.item().is_zero()
+    assert same
+
+
+def test_infinities_compare_plainly_and_numbers_at_a_tie_do_not():
+    f = lambda x: jnp.where(x - jnp.inf == -jnp.inf - 2 * x, x, -x)  # noqa: E731
+    assert in_balls(f, np.array(3.0)).item() == 3
+    f = lambda x: jnp.where(x - jnp.inf < -jnp.inf - 2 * x, x, -x)  # noqa: E731
+    assert in_balls(f, np.array(3.0)).item() == -3
+    tie = in_balls(lambda x: jnp.where(x + 1 > 4, x, -x), np.array(3.0)).item()
+    assert tie.contains(3)
+    assert tie.contains(-3)
+
+
+def test_a_number_minus_itself_is_zero():
+    difference = lambda x: jnp.exp(x) - jnp.exp(x)  # noqa: E731
+    same = lambda y: y - y  # noqa: E731
+    assert in_balls(lambda x: same(jnp.exp(x)), np.array(3.0)).item().is_zero()
+    assert not in_balls(difference, np.array(3.0)).item().is_zero()
+    assert in_balls(lambda x: same(x + jnp.inf), np.array(3.0)).item().is_nan()
+
+
+def unknown(x):
+    """The logarithm of zero, which balls do not tell from a number below."""
+    return jnp.log(jnp.exp(x) ** 2 - jnp.exp(2 * x))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: jnp.isfinite(unknown(x)),
+        lambda x: jnp.isnan(unknown(x)),
+        lambda x: unknown(x).astype(jnp.int32),
+        lambda x: jnp.argmax(equal(x)),
+        lambda x: jnp.argmin(-equal(x)),
+        lambda x: jax.lax.sort(equal(x)),
+        lambda x: jax.lax.sort((jnp.array([1, 1, 0, 0]), equal(x)), num_keys=2),
+        lambda x: jax.lax.top_k(equal(x), 1),
+        lambda x: jnp.argsort(jnp.array([x + 1, 2 * x])),
+        lambda x: jnp.argmax(jnp.array([x + 1, 2 * x])),
+        lambda x: jnp.where(x + 1 > 2 * x, 1, 2),
+        lambda x: (x + 1 > 2 * x).astype(jnp.int32),
+        lambda x: (equal(x)[0] - equal(x)[1]).astype(bool),
+        lambda x: (equal(x)[0] - equal(x)[1] - 2).astype(jnp.int32),
+    ],
+)
+def test_what_is_not_known_is_not_decided(f):
+    with pytest.raises(UndecidedError, match="not decided"):
+        in_balls(f, np.array(1.0))
+
+
+KEYS = jnp.array([[3, 1, 3], [1, 1, 2], [3, 0, 0], [0, 2, 2]])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (jax.lax.argmax(x, 0, np.int32), jax.lax.argmin(x, 1, np.int32)),
+        lambda x: (jnp.sort(x, axis=0), jnp.argsort(x, axis=1), jnp.median(x)),
+        lambda x: jax.lax.sort((KEYS, x, x**2), num_keys=2, dimension=0),
+        lambda x: jax.lax.sort((x, KEYS), num_keys=1, dimension=1),
+        lambda x: (jax.lax.top_k(x, 2), jax.lax.top_k(x.T, 3)),
+        lambda x: jax.lax.top_k(jnp.concatenate([x[0] + 9, equal(x[0, 0])]), 3),
+        lambda x: jnp.argmax(jnp.stack([x[0, 0] - jnp.inf, x[0, 1] - jnp.inf, x[0, 2], x[0, 2]])),
+        lambda x: jnp.argmax(jnp.stack([x[0, 0] - jnp.inf, x[0, 1] - jnp.inf])),
+        lambda x: (jax.lax.rem(7 * x, x[::-1]), jnp.mod(5 * x, -0.7), jnp.fmod(x, 10.0)),
+        lambda x: (jnp.round(3 * x), jax.lax.round(3 * x), jnp.floor(3 * x), jnp.ceil(3 * x)),
+        lambda x: (3 * x).astype(jnp.int32),
+        lambda x: (x / 9).astype(bool),
+        lambda x: (jax.lax.clamp(-0.5, x, 0.3), jax.lax.clamp(0.9, x, 0.3)),
+        lambda x: (jax.lax.cummax(x, axis=1), jax.lax.cummin(x, axis=0, reverse=True)),
+        lambda x: ~((x > 0) & (x < 1)) | (x > 2),
+        lambda x: jnp.nextafter(1.0, 2.0) * x,
+    ],
+)
+def test_what_is_decided_is_what_floats_decide(f):
+    values(f, (4, 3))
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "sides"),
+    [
+        (jnp.round, 2.5, (2, 3)),
+        (jax.lax.round, -2.5, (-2, -3)),
+        (lambda x: jax.lax.rem(x, 1.0), 3.0, (0, 1)),
+        (lambda x: jax.lax.rem(x, 1.0), 0.0, (0, 0)),
+        (lambda x: jax.lax.rem(x, 1.0), -3.0, (0, -1)),
+    ],
+)
+def test_steps_have_both_sides_where_they_are(f, x, sides):
+    ball = in_balls(f, np.array(x)).item()
+    assert all(ball.contains(side) for side in sides)
+    assert ball.rad() <= abs(sides[1] - sides[0]) / 2 + 1e-8
+
+
+def test_a_bound_met_exactly_has_the_slopes_of_both_sides():
+    f = lambda w, x: jax.lax.clamp(0.0, w * x, 3.0)  # noqa: E731
+    rows = rows_in_balls(f, np.array(1.0), np.array([3.0, 2.0, 4.0]), np.ones(3))
+    assert rows[0].contains(0)
+    assert rows[0].contains(3)
+    assert [float(x) for x in rows[1:]] == [2.0, 0.0]

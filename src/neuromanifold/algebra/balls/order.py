@@ -19,18 +19,24 @@ class UndecidedError(NotCoveredError):
     """Two balls overlap, so a comparison between them is not decided."""
 
 
+UNDECIDED = (
+    "two balls overlap, so which number is the larger one is not decided; take more bits, or "
+    "other weights if the two are equal"
+)
+
+
 def less(x: Any, y: Any) -> bool:
     """Whether x < y, decided."""
-    if x is y:
-        return False
     if x < y:
         return True
-    if x >= y:
+    if x >= y or _is_same(x, y):
         return False
-    raise UndecidedError(
-        "two balls overlap, so which number is the larger one is not decided; take more bits, or "
-        "other weights if the two are equal"
-    )
+    raise UndecidedError(UNDECIDED)
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether two balls are one and hold a number, which NaN is not known to be."""
+    return x is y and not x.is_nan()
 
 
 def larger(x: Any, y: Any) -> Any:
@@ -51,7 +57,7 @@ def _clamped(low: Any, x: Any, high: Any) -> Any:
     return smaller(larger(x, low), high)
 
 
-def _is_tie(x: Any, y: Any) -> bool:
+def is_tie(x: Any, y: Any) -> bool:
     """Whether two numbers, found in two ways, are equal: close by they may be in either order."""
     return x is not y and x.is_finite() and x.is_exact() and y.is_exact() and x == y
 
@@ -60,13 +66,38 @@ def _decided(function: Callable[[Any, Any], bool], negated: bool = False) -> Bal
     """How two numbers compare; None for a tie, which is decided either way around it."""
 
     def compared(x: Any, y: Any) -> bool | None:
-        return None if _is_tie(x, y) else function(x, y) != negated
+        return None if is_tie(x, y) else function(x, y) != negated
+
+    return _truth(compared)
+
+
+def _truth(function: Callable[..., bool | None]) -> BallRule:
+    """Truth values, None among them where both are met close by."""
 
     def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-        found = entrywise(compared, *operands)
+        found = entrywise(function, *operands)
         return [found if (found == None).any() else found.astype(bool)]  # noqa: E711
 
     return rule
+
+
+def _all(*values: bool | None) -> bool | None:
+    return False if False in values else None if None in values else True
+
+
+def _any(*values: bool | None) -> bool | None:
+    return True if True in values else None if None in values else False
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _is_finite(x: Any) -> bool:
+    """Whether a number is finite, which balls without bounds do not tell."""
+    if not x.is_finite() and (x.is_nan() or not x.is_exact()):
+        raise UndecidedError("a ball has no bounds, so whether a number is finite is not decided")
+    return x.is_finite()
 
 
 def _greater(x: Any, y: Any) -> bool:
@@ -74,16 +105,18 @@ def _greater(x: Any, y: Any) -> bool:
 
 
 def _equal(x: Any, y: Any) -> bool:
-    return x is y or not (less(x, y) or less(y, x))
+    return not (less(x, y) or less(y, x))
 
 
 ORDER: dict[str, BallRule] = {
+    "and": _truth(_all),
     "clamp": of_several(_clamped),
     "cummax": cumulative(larger),
     "cummin": cumulative(smaller),
     "eq": _decided(_equal),
     "ge": _decided(less, negated=True),
     "gt": _decided(_greater),
+    "is_finite": _truth(_is_finite),
     "le": _decided(_greater, negated=True),
     "le_to": _decided(_greater, negated=True),
     "lt": _decided(less),
@@ -91,6 +124,8 @@ ORDER: dict[str, BallRule] = {
     "max": of_several(larger),
     "min": of_several(smaller),
     "ne": _decided(_equal, negated=True),
+    "not": _truth(_not),
+    "or": _truth(_any),
     "reduce_max": over_axes(larger, -np.inf),
     "reduce_min": over_axes(smaller, np.inf),
 }

@@ -17,16 +17,14 @@ from neuromanifold.algebra.balls.lifting import (
     over_axes,
     unary,
 )
-from neuromanifold.algebra.balls.order import ORDER, UndecidedError, less
+from neuromanifold.algebra.balls.order import ORDER, UNDECIDED, UndecidedError, less
+from neuromanifold.algebra.balls.rounding import ROUNDING, whole
+from neuromanifold.algebra.balls.sorting import SORTING
 from neuromanifold.algebra.balls.systems import SYSTEMS
 from neuromanifold.algebra.balls.windows import WINDOWS
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.rules.contraction import contract
 from neuromanifold.algebra.modular.rules.indexing import scatter_targets
-
-
-def _is_finite(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-    return [entrywise(operator.methodcaller("is_finite"), operands[0], dtype=bool)]
 
 
 def _difference(x: Any, y: Any) -> Any:
@@ -49,47 +47,37 @@ def _select(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     if any(map(is_balls, cases)):
         cases = [case if is_balls(case) else balls(case) for case in cases]
     if is_balls(which):
-        return [entrywise(_either, which, *cases)]
+        return [entrywise(_either, which, *cases, dtype=cases[0].dtype)]
     if len(cases) == 2:
         return [np.where(which.astype(bool), cases[1], cases[0])]
     return [np.choose(which, cases)]
 
 
 def _either(which: bool | None, x: Any, y: Any) -> Any:
-    if which is None:
-        return x if x.is_exact() and y.is_exact() and x == y else x.union(y)
-    return y if which else x
+    if which is not None:
+        return y if which else x
+    if isinstance(x, arb):
+        is_one = x is y or (x.is_exact() and y.is_exact() and x == y)
+        return x if is_one else x.union(y)
+    if x != y:
+        raise UndecidedError(UNDECIDED)
+    return x
 
 
 def _convert(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     (x,) = operands
-    real = np.issubdtype(equation.params["new_dtype"], np.floating)
+    dtype = equation.params["new_dtype"]
+    real = np.issubdtype(dtype, np.floating)
     if is_balls(x) and equation.invars[0].aval.dtype == bool:  # with a tie among them
-        return _select(equation, [x, balls(np.zeros(x.shape)), balls(np.ones(x.shape))])
+        cases = [np.full(x.shape, truth, dtype) for truth in (False, True)]
+        return _select(equation, [x, *map(balls, cases)] if real else [x, *cases])
     if is_balls(x) and real:
         return [x]
+    if is_balls(x) and np.issubdtype(dtype, np.bool_):
+        return ORDER["ne"](equation, [x, balls(np.zeros(x.shape))])
     if is_balls(x):
-        return [entrywise(_whole, x, dtype=equation.params["new_dtype"])]
-    return [balls(x)] if real else [x.astype(equation.params["new_dtype"])]
-
-
-def _step(name: str) -> BallRule:
-    """Rounding down or up; at a whole number what it is on both sides."""
-    rounded, half = operator.methodcaller(name), arb(0.5)
-
-    def step(x: Any) -> Any:
-        is_edge = x.is_exact() and x.is_integer()
-        return rounded(x - half).union(rounded(x + half)) if is_edge else rounded(x)
-
-    return unary(step)
-
-
-def _whole(x: Any) -> int:
-    """The whole number next to x towards zero, decided."""
-    lowest, highest = int(x.lower().floor().unique_fmpz()), int(x.upper().floor().unique_fmpz())
-    if lowest != highest:
-        raise UndecidedError("a ball contains a whole number, so rounding it is not decided")
-    return lowest + 1 if lowest < 0 and x != lowest else lowest
+        return [entrywise(whole, x, dtype=dtype)]
+    return [balls(x)] if real else [x.astype(dtype)]
 
 
 def _iota(equation: Any, _: Sequence[np.ndarray]) -> list[Any]:
@@ -159,7 +147,6 @@ RULES: dict[str, BallRule] = {
     "bessel_i0e": unary(_bessel(0)),
     "bessel_i1e": unary(_bessel(1)),
     "cbrt": unary(_cube_root),
-    "ceil": _step("ceil"),
     "convert_element_type": _convert,
     "cumlogsumexp": _cumulative_logarithm,
     "cumprod": cumulative(operator.mul),
@@ -168,10 +155,8 @@ RULES: dict[str, BallRule] = {
     "dot_general": _dot_general,
     "erf_inv": unary(operator.methodcaller("erfinv")),
     "exp2": unary(lambda x: arb(2) ** x),
-    "floor": _step("floor"),
     "integer_pow": _integer_pow,
     "iota": _iota,
-    "is_finite": _is_finite,
     "logistic": unary(_logistic),
     "mul": of_several(operator.mul),
     "neg": unary(operator.neg),
@@ -194,5 +179,5 @@ METHODS = (
     *("erfc", "exp", "expm1", "lgamma", "log", "log1p", "rsqrt", "sin", "sinh", "sqrt"),
     *("tan", "tanh"),
 )
-RULES |= ORDER | SYSTEMS | WINDOWS
+RULES |= ORDER | ROUNDING | SORTING | SYSTEMS | WINDOWS
 RULES |= {name: unary(operator.methodcaller(name)) for name in METHODS}
