@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from jax import lax
 
-from neuromanifold.algebra.cells import piecewise
+from neuromanifold.algebra.cells import Piecewise, piecewise
+from neuromanifold.algebra.cells.decisions import Reads
 from neuromanifold.algebra.cells.points import BranchReader, normal
+from neuromanifold.algebra.cells.proof import Decided
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 CAUSAL = np.tril(np.ones((3, 3), dtype=bool))
@@ -63,10 +65,9 @@ def test_value_and_derivative_are_those_of_the_function(name):
     function = piecewise(f, np.zeros(shape))
     with jax.enable_x64(True):
         x = jnp.asarray(normal(1, name, shape))
-        branches, gaps = jax.jit(function.branches)([x])
+        branches = jax.jit(lambda x: function.read([x]).branches)(x)
         assert branches
         assert all(jnp.all(b == jnp.rint(b)) for b in branches)
-        assert min(float(jnp.min(jnp.abs(gap))) for gap in gaps) >= 0
         along = jnp.asarray(normal(2, name, shape))
         fixed = lambda y: function.fixed([y], branches)  # noqa: E731
         both = jax.jit(lambda y, v: (jax.jvp(fixed, (y,), (v,)), jax.jvp(f, (y,), (v,))))
@@ -115,7 +116,7 @@ def test_inputs_in_several_cells_have_several_patterns():
 
 def test_rounding_errors_decide_nothing():
     f = lambda w, x: w * jnp.sign((x[0] + x[1]) - x[1] - x[0])  # noqa: E731
-    with pytest.raises(ArgumentError, match="differ by no more than rounding errors"):
+    with pytest.raises(ArgumentError, match="not proved to differ"):
         reader(f, np.zeros(2), np.zeros(2)).read(np.ones(2), 0, 0, 10)
 
 
@@ -123,3 +124,94 @@ def test_two_neurons_that_are_off_are_equal_constants_of_the_cell():
     f = lambda w, x: w * jnp.max(jax.nn.relu(-(x**2)))  # noqa: E731
     found = reader(f, np.zeros(2), np.zeros(3)).read(np.ones(2), 0, 0, 10)
     assert found.patterns == 1
+
+
+class Errs(Reads):
+    """Reads all branches and outcomes but one as floats have them."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.place, self.met = place, 0
+
+    def decide(self, decision):
+        found = super().decide(decision)
+        if decision.holds is not None:
+            self.branches[-1] = self.spoiled(self.branches[-1])
+        return found
+
+    def outcome(self, decision):
+        found = super().outcome(decision)
+        self.outcomes[-1] = self.spoiled(self.outcomes[-1])
+        return found
+
+    def spoiled(self, x):
+        """Another line for a line of zeros with one 1, else the other truth value, sign or the next
+        whole number."""
+        self.met += 1
+        if self.place != self.met - 1:
+            return x
+        if x.dtype == bool:
+            return ~x
+        if x.ndim == 0 or x.shape[-1] == 1:
+            return 1 - x
+        is_one_hot = jnp.all((x == 0) | (x == 1)) & jnp.all(jnp.sum(x, axis=-1) == 1)
+        return jnp.where(is_one_hot, jnp.roll(x, 1, -1), 1 - x)
+
+
+class Misread(Piecewise):
+    """A function of which the decision with some number is read wrongly."""
+
+    place = -1
+
+    def read(self, arguments):
+        decider = Errs(self.place)
+        self._run(decider, arguments)
+        return decider
+
+
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_branches_are_proved_and_wrong_ones_are_not(name):
+    f, shape = PIECEWISE[name]
+    found = piecewise(lambda w, x: w * f(x), np.zeros(()), np.zeros(shape))
+    x = np.stack([normal(seed, name, shape) for seed in range(4)])
+    misread = Misread(found.jaxpr, found.structure, found.shapes, found.shifts)
+    with jax.enable_x64(True):
+        met = misread.read((np.ones(()), x[0])).met
+    assert met > 0
+    for place in range(-1, met):
+        misread = Misread(found.jaxpr, found.structure, found.shapes, found.shifts)
+        object.__setattr__(misread, "place", place)
+        _, holds = Decided(misread, 4).at(np.ones(()), [x], np.ones(4, dtype=bool))
+        assert holds.any() == (place == -1), place
+
+
+@pytest.mark.parametrize(
+    ("f", "holds"),
+    [
+        (lambda x: x > 0, True),
+        (lambda x: jnp.exp(-800 - x**2) > 0, False),  # 0 > 0 in floats
+        (lambda x: jnp.exp(800 + x**2) > 5, True),
+        (lambda x: (jnp.log(1 + jnp.exp(800 + jnp.tanh(x))) - 800) ** 2 < 2500, False),
+        (lambda x: jnp.sum(jnp.stack([1 + 0 * x, jnp.exp(-50 - x * x), -1 + 0 * x])) > 0, False),
+        (lambda x: jnp.sin(1e40 * x) > 0, False),
+        (lambda x: x * (1 / x) >= 1, False),
+        (lambda x: jnp.sqrt(-1 - x**2) > 0, False),
+    ],
+)
+def test_what_floats_get_wrong_is_not_proved(f, holds):
+    found = piecewise(lambda w, x: w * jnp.where(f(x), x, x**2), np.zeros(()), np.zeros(()))
+    x = normal(0, "x", (8,))
+    assert Decided(found, 8).at(np.ones(()), [x], np.ones(8, dtype=bool))[1].all() == holds
+
+
+def test_numbers_that_are_the_same_everywhere_are_ties():
+    def f(w, x):
+        h = jnp.repeat(jax.nn.leaky_relu(w * x), 2)
+        pooled = lax.reduce_window(h, -jnp.inf, lax.max, (3,), (1,), "SAME")
+        least = lax.reduce_window(h, jnp.inf, lax.min, (3,), (1,), "SAME")
+        return jnp.max(pooled) + jnp.sort(least)[0] + jnp.round(jnp.where(x > 0, 0.5, 1.5))
+
+    found = piecewise(f, np.zeros(3), np.zeros(3))
+    x = normal(0, "x", (8, 3))
+    assert Decided(found, 8).at(normal(0, "w", (3,)), [x], np.ones(8, dtype=bool))[1].all()
+    assert not Decided(found, 8).at(np.zeros(3), [x], np.ones(8, dtype=bool))[1].any()

@@ -30,11 +30,12 @@ from neuromanifold.algebra.balls.arrays import PRECISION, precision
 from neuromanifold.algebra.balls.function import in_balls, meant
 from neuromanifold.algebra.balls.minors import proved_rank
 from neuromanifold.algebra.balls.rules import UndecidedError
-from neuromanifold.algebra.cells.flattening import flattened
-from neuromanifold.algebra.cells.piecewise import names
-from neuromanifold.algebra.cells.points import is_finite, real_point
+from neuromanifold.algebra.cells.piecewise import flat, names
+from neuromanifold.algebra.cells.points import real_point
+from neuromanifold.algebra.cells.proof import Decided
 from neuromanifold.algebra.cells.rules import OUTCOMES, PIECEWISE
 from neuromanifold.algebra.modular.coverage import SUPPORTED
+from neuromanifold.algebra.modular.flattening import flattened
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
 
@@ -82,7 +83,7 @@ class Features:
         for attempt in range(_POINTS):
             at, x = real_point(attempt, "features", (self.weights, self.inputs))
             with jax.enable_x64(True):
-                if not is_finite(self._in_floats(at if weights is None else weights, x)):
+                if not self._decided.holds_at(at if weights is None else weights, x):
                     continue
                 try:
                     slopes, values = in_balls(self._with_slopes, x, bits=bits, constant=meant)
@@ -96,11 +97,11 @@ class Features:
         return found
 
     @cached_property
-    def _in_floats(self) -> Callable[[Any, Any], list[Any]]:
+    def _decided(self) -> Decided:
         def whole(weights: Any, inputs: Any) -> list[Any]:
             return self.rest(*weights, *self.values(*inputs))
 
-        return jax.jit(whole)
+        return Decided(flat(whole, self.weights, self.inputs), 1)
 
     def _with_slopes(self, inputs: Any) -> tuple[Any, Any]:
         """The derivatives of all values by all entries of the inputs, and the values."""

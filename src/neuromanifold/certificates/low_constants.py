@@ -24,7 +24,6 @@ from neuromanifold.algebra.cells.piecewise import flat
 from neuromanifold.algebra.cells.points import real_point
 from neuromanifold.algebra.modular import Obligation
 from neuromanifold.certificates.cells import with_branches
-from neuromanifold.certificates.features import freed
 from neuromanifold.networks.network import Network
 
 MASKS = "masks"
@@ -98,11 +97,10 @@ def _rows(arrays: Sequence[Any]) -> Float[np.ndarray, "patterns entries"]:
 def _program(network: Network, masks: tuple[float, ...]) -> tuple[Callable[..., list[Any]], Any]:
     """The network with constants so many times as low, at several branches, and its shapes."""
     cells = with_branches(network)
-    is_piecewise = cells is not freed(network)
     evaluated = _evaluated(flat(cells.apply, *cells.shapes).jaxpr, masks)
 
     def at_branches(times: Any, leaves: Sequence[Any], branches: Sequence[Any]) -> list[Any]:
-        if not is_piecewise:
+        if not branches:  # a function of whole numbers may have none
             return [jnp.asarray(x)[None] for x in evaluated(times, *leaves)]
         return jax.vmap(partial(evaluated, times, *leaves))(*branches)
 

@@ -2,17 +2,17 @@
 
 Over a prime field √(−1 − x²) is as good as √(1 + x²), but there is no function of which its rank is
 the dimension. Where a function takes roots or logarithms, or asks whether values are finite, it is
-evaluated in floats at random real points; it is analytic around one at which it has a value, and
+evaluated in balls at random real points; it is analytic around one at which it has a value, and
 what is taken to be finite is so (docs/explanation/engine/square-roots.md).
 """
 
 from functools import lru_cache
 
-import jax
 import numpy as np
 
 from neuromanifold.algebra.cells.piecewise import flat, names
 from neuromanifold.algebra.cells.points import real_point
+from neuromanifold.algebra.cells.proof import Decided
 from neuromanifold.algebra.modular import Obligation
 from neuromanifold.networks.network import Network
 
@@ -35,11 +35,9 @@ def value_obligations(network: Network, weights: bytes | None) -> tuple[Obligati
     if not names(network.program.jaxpr) & (_PARTIAL | _ASKING):
         return ()
     given = None if weights is None else network.assemble(np.frombuffer(weights))
-    function = jax.jit(flat(network.apply, *network.shapes).branches)
-    with jax.enable_x64(True):
-        for attempt in range(_POINTS):
-            at, x = real_point(attempt, "real values", network.shapes)
-            _, gaps = function((at if given is None else given, x))
-            if not any(np.isnan(gap).any() for gap in gaps):
-                return ()
+    decided = Decided(flat(network.apply, *network.shapes), 1)
+    for attempt in range(_POINTS):
+        at, x = real_point(attempt, "real values", network.shapes)
+        if decided.holds_at(at if given is None else given, x):
+            return ()
     return (Obligation(REAL_VALUES, 1, 0),)

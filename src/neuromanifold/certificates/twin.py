@@ -19,7 +19,7 @@ import numpy as np
 from jax.extend.core import Literal
 from jaxtyping import Bool, Int64
 
-from neuromanifold.algebra.cells.flattening import flattened
+from neuromanifold.algebra.modular.flattening import flattened
 from neuromanifold.algebra.modular.literals import rational_array
 from neuromanifold.algebra.modular.rules.complex_parts import has_complex
 from neuromanifold.algebra.modular.tracing import whole_jaxpr

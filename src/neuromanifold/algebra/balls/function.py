@@ -16,7 +16,7 @@ from jax.extend.core import Literal, jaxpr_as_fun
 
 from neuromanifold.algebra.balls.arrays import PRECISION, balls, is_balls, precision
 from neuromanifold.algebra.balls.rules import RULES
-from neuromanifold.algebra.cells.flattening import flattened
+from neuromanifold.algebra.modular.flattening import flattened
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.literals import last_place, rational_array
 from neuromanifold.algebra.modular.location import where_from
@@ -28,6 +28,7 @@ from neuromanifold.algebra.modular.whole_numbers import BEYOND_32_BITS, is_wrapp
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 _ROOT_OF_PI = math.sqrt(math.pi)
+_NEAR, _NEAR_ZERO = 2.0**-128, arb(2) ** -2000
 
 
 def in_balls(
@@ -49,11 +50,74 @@ def in_balls(
         bits: the precision.
         constant: what the floats in the function stand for.
     """
-    jaxpr, structure = flattened(f, *arguments)
-    with precision(bits):
-        leaves = [_constant(leaf, balls) for leaf in jax.tree.leaves(arguments)]
-        outputs = _read(jaxpr.jaxpr, jaxpr.consts, leaves, constant)
-        return jax.tree.unflatten(structure, outputs)
+    program = BallProgram(f, *arguments, bits=bits, constant=constant)
+    return program(*(exact(leaf) for leaf in jax.tree.leaves(arguments)))
+
+
+class BallProgram:
+    """A JAX function read once, to be evaluated in balls.
+
+    Args:
+        f: a JAX function, differentiated or not.
+        *examples: pytrees with the shapes of its arguments.
+        bits: the precision.
+        constant: what the floats in the function stand for.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        *examples: Any,
+        bits: int = PRECISION,
+        constant: Callable[[np.ndarray], np.ndarray] = balls,
+    ) -> None:
+        closed, self._structure = flattened(f, *examples)
+        self._jaxpr, self._bits = closed.jaxpr, bits
+        with precision(bits):
+            self._known = {
+                v: _constant(c, constant)
+                for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)
+            }
+            atoms = [a for e in closed.jaxpr.eqns for a in e.invars] + closed.jaxpr.outvars
+            self._literals = {
+                id(a): _constant(a.val, constant) for a in atoms if isinstance(a, Literal)
+            }
+
+    def __call__(self, *leaves: np.ndarray) -> Any:
+        """The value at leaves of balls and of whole numbers, a pytree of arrays of balls."""
+        with precision(self._bits):
+            return jax.tree.unflatten(self._structure, self._evaluated(leaves))
+
+    def _evaluated(self, leaves: Sequence[np.ndarray]) -> list[Any]:
+        values = self._known | dict(zip(self._jaxpr.invars, leaves, strict=True))
+
+        def value_of(atom: Any) -> Any:
+            return self._literals[id(atom)] if isinstance(atom, Literal) else values[atom]
+
+        for equation in self._jaxpr.eqns:
+            operands = [value_of(atom) for atom in equation.invars]
+            try:
+                outputs = [np.asarray(output) for output in _apply(equation, operands)]
+            except NotCoveredError as error:
+                raise type(error)(f"{where_from(equation)}: {error}") from None
+            if is_wrapped(operands, outputs):
+                raise NotCoveredError(f"{where_from(equation)} {BEYOND_32_BITS}")
+            values.update(zip(equation.outvars, outputs, strict=True))
+        return [value_of(atom) for atom in self._jaxpr.outvars]
+
+
+def exact(array: Any) -> np.ndarray:
+    """Floats as the balls that they are; whole numbers stay what they are."""
+    return _constant(array, balls)
+
+
+def around(array: Any) -> np.ndarray:
+    """Balls around floats, small beside them; around zero as well."""
+    result = np.empty(np.shape(array), dtype=object)
+    result.reshape(-1)[:] = [
+        arb(x, abs(x) * _NEAR if x else _NEAR_ZERO) for x in np.ravel(array).tolist()
+    ]
+    return result
 
 
 def rows_in_balls(
@@ -164,32 +228,6 @@ def meant(array: np.ndarray) -> np.ndarray:
     table = [dyadic.get(q, arb(fmpq(q.numerator, q.denominator))) for q in read.distinct]
     entries = np.array(table, dtype=object)[read.places]
     return np.asarray(entries, dtype=object).reshape(array.shape)
-
-
-def _read(
-    jaxpr: Any,
-    constants: Sequence[Any],
-    arguments: Sequence[Any],
-    constant: Callable[[np.ndarray], np.ndarray],
-) -> list[Any]:
-    values: dict[Any, Any] = {
-        v: _constant(c, constant) for v, c in zip(jaxpr.constvars, constants, strict=True)
-    }
-    values.update(zip(jaxpr.invars, arguments, strict=True))
-
-    def value_of(atom: Any) -> Any:
-        return _constant(atom.val, constant) if isinstance(atom, Literal) else values[atom]
-
-    for equation in jaxpr.eqns:
-        operands = [value_of(atom) for atom in equation.invars]
-        try:
-            outputs = [np.asarray(output) for output in _apply(equation, operands)]
-        except NotCoveredError as error:
-            raise type(error)(f"{where_from(equation)}: {error}") from None
-        if is_wrapped(operands, outputs):
-            raise NotCoveredError(f"{where_from(equation)} {BEYOND_32_BITS}")
-        values.update(zip(equation.outvars, outputs, strict=True))
-    return [value_of(atom) for atom in jaxpr.outvars]
 
 
 def _constant(array: Any, constant: Callable[[np.ndarray], np.ndarray]) -> Any:

@@ -1,125 +1,198 @@
 """Who decides: a point where the function is evaluated, or branches that were read off before.
 
-A decision is made of *branches*, whole numbers that stay what they are on the cell, and of a *gap*,
-a real number whose sign, or whose distance from zero, holds them in place. Both kinds of deciders
-meet the decisions of a function in the same order.
+A decision is made of *branches*, whole numbers that stay what they are on the cell, and of real
+numbers that hold them in place (`Holds`). All kinds of deciders meet the decisions of a function in
+the same order.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from neuromanifold.algebra.cells.range_ends import LARGEST, LEAST, ends, sum_of_sizes, unknown
 
-_STEP = 2.399963229728653  # π (3 − √5), the golden angle
-_OF_SIZES = 1e-6
+class Holds(NamedTuple):
+    """What has to be so around a point for a decision to stay as it is.
+
+    Attributes:
+        positive: real numbers that are positive.
+        ties: real numbers that are positive, or zero for all arguments: then two constants of the
+            cell are equal, such as two neurons that are off, and either branch is right.
+    """
+
+    positive: Any = 1.0
+    ties: Any = 0.0
 
 
 class Decision(NamedTuple):
-    """The branches in floats, and the gap."""
+    """A decision of real numbers.
 
-    branches: Any
-    gap: Any
-
-
-class AtAPoint:
-    """Decides by the values at a point, and remembers branches and gaps.
-
-    Every step of arithmetic is made wrong by relative errors of up to `error`, other ones for every
-    phase: a gap that these move by much of itself decides nothing. `is_real` tells whether anything
-    was decided by real numbers, and not by whole ones that were given.
+    Attributes:
+        branches: computes them from the values at a point.
+        holds: what holds such branches in place; None if real numbers do not.
     """
 
-    def __init__(self, phase: Any, error: Any) -> None:
-        self.branches: list[Any] = []
-        self.gaps: list[Any] = []
-        self.is_real = False
-        self._phase, self._error, self._steps = phase, error, 0
+    branches: Callable[[], Any]
+    holds: Callable[[Any], Holds] | None = None
 
-    def decide(self, compute: Callable[[], Decision]) -> Any:
+
+class Decider(ABC):
+    """What decides while a function is read."""
+
+    @abstractmethod
+    def decide(self, decision: Decision) -> Any:
         """The branches of the next decision."""
-        branches, gap = compute()
-        self.is_real |= not isinstance(gap, float)
-        self.branches.append(jax.lax.stop_gradient(jnp.asarray(branches, jnp.float64)))
-        self.gaps.append(jnp.asarray(gap, jnp.float64))
-        return self.branches[-1]
 
-    def outcome(self, compute: Callable[[], Decision]) -> Any:
+    @abstractmethod
+    def outcome(self, decision: Decision) -> Any:
         """A whole number or truth value, whose branches are asked for where it meets real ones."""
-        outcome, gap = compute()
-        self.is_real = True
-        self.gaps.append(jnp.asarray(gap, jnp.float64))
-        return outcome
 
+    @abstractmethod
     def discrete(self, compute: Callable[[], Any]) -> Any:
         """A value that is made of outcomes alone."""
-        return compute()
 
+    @abstractmethod
+    def assume(self, is_so: Callable[[], Any]) -> None:
+        """A point where this is not true has no cell."""
+
+    @abstractmethod
     def assume_value(self, x: Any) -> None:
         """A point where x is no number has no cell."""
-        self.gaps.append(x * 0.0)
+
+    @abstractmethod
+    def mixed(self, branches: Any, cases: Sequence[Any]) -> Any:
+        """The case with the number that the branches say, entry by entry."""
+
+    @abstractmethod
+    def taken(self, matrix: Any, entries: Any) -> Any:
+        """The entries of a line where the rows of a matrix are 1; 0 for a row of zeros.
+
+        Lines lie along the last axis. For each there is one row, or a further axis of them.
+        """
+
+    @abstractmethod
+    def outside(self, sign: int) -> float:
+        """An entry that is never the largest one, or never the smallest one."""
+
+
+class _AtNumbers(Decider):
+    """Decides at numbers: what was not chosen may be no number there."""
+
+    def outside(self, sign: int) -> float:
+        return -sign * float("inf")
+
+    def discrete(self, compute: Callable[[], Any]) -> Any:
+        return compute()
 
     def mixed(self, branches: Any, cases: Sequence[Any]) -> Any:
-        """The case that was chosen; what was not chosen may be no number here."""
         cases = [jnp.asarray(case) for case in cases]
         which = jnp.broadcast_to(branches.astype(jnp.int32), jnp.shape(cases[0]))
         return jax.lax.select_n(which, *cases)
 
-    def assume(self, compute: Callable[[], Any]) -> None:
-        """A point where this is not true has no cell."""
-        self.gaps.append(jnp.where(compute(), 0.0, jnp.nan))
-
-    def blurred(self, equation: Any, operands: Sequence[Any], x: Any) -> Any:
-        """The result x of a step of arithmetic, with errors.
-
-        Of a sum the error is also relative to the sizes of all terms, a millionth as large.
-        A number too small is 0 here, and as it is not 0 it is the least float, of another sign for
-        every phase: then neither its sign nor its order among others like it decides anything.
-        One too large is infinite here, and about the largest float in every other phase: what is
-        decided alike by both ends of the numbers that it may be is decided. What else is made of
-        such numbers has no value, and decides nothing.
-        """
-        if isinstance(self._error, float) and self._error == 0.0:  # nothing to make wrong
-            return x
-        self._steps += 1
-        vanished, overflown = ends(equation, operands, x)
-        # Cosines of an arithmetic progression with an irrational step are as good as random here.
-        angles = _STEP * jnp.arange(x.size, dtype=jnp.float64) + self._phase * self._steps
-        noise = jnp.cos(angles).reshape(x.shape)
-        of_sizes = _OF_SIZES * self._error * noise * sum_of_sizes(equation, operands)
-        blurred = x * (1.0 + self._error * noise) + of_sizes
-        blurred = jnp.where(overflown, jnp.sign(x) * LARGEST, blurred)
-        blurred = jnp.where(vanished, LEAST * jnp.sign(noise), blurred)
-        blurred = jnp.where(unknown(equation, operands, x), jnp.nan, blurred)
-        return jnp.where(self._error > 0, blurred, x)
+    def taken(self, matrix: Any, entries: Any) -> Any:
+        one, places = jnp.ndim(matrix) == jnp.ndim(entries), jnp.argmax(matrix, axis=-1)
+        found = jnp.take_along_axis(
+            entries, places[..., None] if one else places, axis=-1, mode="clip"
+        )
+        return jnp.where(jnp.any(matrix > 0, axis=-1), found[..., 0] if one else found, 0.0)
 
 
-class AsBefore:
-    """Takes the branches that were read off before, in their order."""
+class Reads(_AtNumbers):
+    """Reads branches and outcomes off the values at a point, in floats.
+
+    Attributes:
+        branches: the branches, in floats.
+        outcomes: the outcomes.
+        is_taken: truth values, false where whole numbers have left their range.
+        is_real: whether real numbers decided anything, and not only whole ones that were given.
+    """
+
+    def __init__(self) -> None:
+        self.branches: list[Any] = []
+        self.outcomes: list[Any] = []
+        self.is_taken: list[Any] = []
+        self.is_real = False
+
+    def decide(self, decision: Decision) -> Any:
+        """The branches, made of the values."""
+        branches = jax.lax.stop_gradient(jnp.asarray(decision.branches(), jnp.float64))
+        self.is_real |= decision.holds is not None
+        self.is_taken.append(jnp.all(jnp.abs(branches) < 2.0**53))
+        self.branches.append(branches)
+        return branches
+
+    def outcome(self, decision: Decision) -> Any:
+        """The outcome, made of the values."""
+        self.is_real = True
+        self.outcomes.append(decision.branches())
+        return self.outcomes[-1]
+
+    def assume(self, is_so: Callable[[], Any]) -> None:
+        """A point where this is not true is not taken."""
+        self.is_taken.append(jnp.all(is_so()))
+
+    def assume_value(self, x: Any) -> None:
+        """Left to what checks the branches."""
+
+
+class Checks(_AtNumbers):
+    """Collects what holds given branches and outcomes in place.
+
+    Attributes:
+        holds: what has to be so.
+    """
+
+    def __init__(self, branches: Sequence[Any], outcomes: Sequence[Any]) -> None:
+        self._branches, self._outcomes = iter(branches), iter(outcomes)
+        self.holds: list[Holds] = []
+
+    def decide(self, decision: Decision) -> Any:
+        """The next branches."""
+        return self._checked(next(self._branches), decision)
+
+    def outcome(self, decision: Decision) -> Any:
+        """The next outcome."""
+        return self._checked(next(self._outcomes), decision)
+
+    def _checked(self, branches: Any, decision: Decision) -> Any:
+        if decision.holds is not None:
+            self.holds.append(decision.holds(branches))
+        return branches
+
+    def assume(self, is_so: Callable[[], Any]) -> None:
+        """Points where this is not true were not taken."""
+
+    def assume_value(self, x: Any) -> None:
+        """There is a value x where 0 x is 0."""
+        self.holds.append(Holds(ties=x * 0.0))
+
+
+class Follows(Decider):
+    """Takes the branches that were read off before: a function of real numbers is left."""
 
     def __init__(self, branches: Sequence[Any]) -> None:
-        self._branches: Iterator[Any] = iter(branches)
+        self._branches = iter(branches)
 
-    def decide(self, compute: Callable[[], Decision]) -> Any:
-        """The branches of the next decision."""
-        del compute
+    def decide(self, decision: Decision) -> Any:
+        """The next branches."""
         return next(self._branches)
 
-    def outcome(self, compute: Callable[[], Decision]) -> Any:
-        """A whole number or truth value: only its branches are needed."""
-        del compute
+    def outcome(self, decision: Decision) -> Any:
+        """Only its branches are needed, where it meets real numbers."""
 
     def discrete(self, compute: Callable[[], Any]) -> Any:
-        """A value that is made of outcomes alone: only its branches are needed."""
-        del compute
+        """Only its branches are needed, where it meets real numbers."""
+
+    def assume(self, is_so: Callable[[], Any]) -> None:
+        """Points where this is not true were not taken."""
 
     def assume_value(self, x: Any) -> None:
         """Points where x has no value were not taken."""
 
     def mixed(self, branches: Any, cases: Sequence[Any]) -> Any:
-        """The case that was chosen, a polynomial in its number.
+        """A polynomial in the number of the case.
 
         With b in {0, 1} it is x_0 + b (x_1 − x_0). With more cases it is Σ_k [b = k] x_k. A
         constant NaN warns of a case that does not occur: points where it does are not taken.
@@ -140,13 +213,12 @@ class AsBefore:
             total = total + weight * case
         return total
 
-    def assume(self, compute: Callable[[], Any]) -> None:
-        """Points where this is not true were not taken."""
+    def taken(self, matrix: Any, entries: Any) -> Any:
+        """Σ b x."""
+        if jnp.ndim(matrix) == jnp.ndim(entries):
+            return jnp.sum(matrix * entries, axis=-1)
+        return jnp.einsum("...kn,...n->...k", matrix, entries)
 
-    def blurred(self, equation: Any, operands: Sequence[Any], x: Any) -> Any:
-        """The result of a step of arithmetic."""
-        del equation, operands
-        return x
-
-
-Decider = AtAPoint | AsBefore
+    def outside(self, sign: int) -> float:
+        """Any number, since it is not chosen."""
+        return 0.0

@@ -12,13 +12,12 @@ import numpy as np
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Literal, jaxprs_in_params
 
-from neuromanifold.algebra.cells.decisions import AsBefore, AtAPoint, Decider
-from neuromanifold.algebra.cells.flattening import flattened
+from neuromanifold.algebra.cells.decisions import Checks, Decider, Follows, Holds, Reads
 from neuromanifold.algebra.cells.rules import MEETINGS, OUTCOMES, PIECEWISE
 from neuromanifold.algebra.cells.softmax import softmax_maxima
+from neuromanifold.algebra.modular.flattening import flattened
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.recorder import MASKING
-from neuromanifold.algebra.modular.rules.structural import ARRANGEMENTS, UNTOUCHED
 from neuromanifold.algebra.modular.tracing import shapes_of, traced
 from neuromanifold.algebra.modular.whole_numbers import is_wrapped
 from neuromanifold.errors import NotCoveredError
@@ -27,8 +26,6 @@ source_info_util.register_exclusion(__file__)
 
 # Functions that a large negative number takes to their limits, so that it may stand for infinity.
 _SATURATING = frozenset({"exp", "exp2", "expm1", "logistic", "tanh"})
-# Steps that make no rounding error.
-_EXACT = frozenset(ARRANGEMENTS) | UNTOUCHED | {"neg", "gather", "scatter", "dynamic_slice"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,42 +44,45 @@ class Piecewise:
     shapes: tuple[Any, ...]
     shifts: frozenset[int]
 
-    def branches(
-        self, arguments: Sequence[Any], phase: Any = 0.0, error: Any = 0.0
-    ) -> tuple[Any, Any]:
-        """The branches at a point, and the gaps that hold them in place.
+    def read(self, arguments: Sequence[Any]) -> Reads:
+        """The branches and outcomes at a point, in floats."""
+        decider = Reads()
+        self._run(decider, arguments)
+        return decider
 
-        Args:
-            arguments: the point.
-            phase: distinguishes errors made on purpose.
-            error: their relative size; 0 for none.
-        """
-        decider = AtAPoint(phase, error)
-        outputs = self._read(decider, arguments)
+    def holds(
+        self, arguments: Sequence[Any], branches: Sequence[Any] = (), outcomes: Sequence[Any] = ()
+    ) -> list[Holds]:
+        """What has to be so for a function with these branches and outcomes to have its value."""
+        decider = Checks(branches, outcomes)
+        outputs = self._run(decider, arguments)
         # Where the function has no value there is no cell.
-        values = [jnp.sum(x) * 0.0 for x in outputs if x.dtype.kind == "f"]
-        return decider.branches, [*decider.gaps, *values]
+        values = [Holds(ties=jnp.sum(x) * 0.0) for x in outputs if x.dtype.kind == "f"]
+        return [*decider.holds, *values]
 
     def fixed(self, arguments: Sequence[Any], branches: Sequence[Any]) -> Any:
         """The function with these branches: an ordinary JAX function of its real arguments.
 
         In place of whole numbers there may be None: all that they decide is in the branches.
         """
-        outputs = self._read(AsBefore(branches), arguments)
+        outputs = self._run(Follows(branches), arguments)
         return jax.tree.unflatten(self.structure, outputs)
 
     @cached_property
     def branch_shapes(self) -> list[Any]:
         """The shapes of the branches."""
         with jax.enable_x64(True):
-            return jax.eval_shape(self.branches, self.shapes)[0]
+            return jax.eval_shape(self._branches, self.shapes)
+
+    def _branches(self, arguments: Sequence[Any]) -> list[Any]:
+        return self.read(arguments).branches
 
     @cached_property
     def has_cells(self) -> bool:
         """Whether real numbers decide anything, and not only whole numbers among the arguments."""
-        decider = AtAPoint(0.0, 0.0)
+        decider = Reads()
         with jax.enable_x64(True):
-            jax.eval_shape(partial(self._read, decider), self.shapes)
+            jax.eval_shape(partial(self._run, decider), self.shapes)
         return decider.is_real
 
     @cached_property
@@ -115,7 +115,7 @@ class Piecewise:
                 "there and 0 elsewhere, or choose by a constant mask"
             )
 
-    def _read(self, decider: Decider, arguments: Sequence[Any]) -> list[Any]:
+    def _run(self, decider: Decider, arguments: Sequence[Any]) -> list[Any]:
         jaxpr, masked = self.jaxpr.jaxpr, self._has_masks
         values: dict[Any, Any] = dict(zip(jaxpr.constvars, self.jaxpr.consts, strict=True))
         fixed = set(jaxpr.constvars)
@@ -178,7 +178,7 @@ def _apply(kind: str, decider: Decider, equation: Any, operands: Sequence[Any]) 
     if kind == "piecewise":
         return PIECEWISE[name](decider, equation, [_real(x) for x in operands])
     if kind == "outcome":
-        result = decider.outcome(lambda: OUTCOMES[name](equation, operands))
+        result = decider.outcome(OUTCOMES[name](equation, operands))
         decider.assume(lambda: ~is_wrapped(operands, [result]))
         return [result]
     if kind == "discrete":
@@ -192,10 +192,7 @@ def _apply(kind: str, decider: Decider, equation: Any, operands: Sequence[Any]) 
                 "arguments; select by them, index with them or turn them into real numbers"
             )
         return MEETINGS[name](decider, equation, operands)
-    results = _bound(equation, operands)
-    if name in _EXACT:
-        return results
-    return [decider.blurred(equation, operands, x) if x.dtype.kind == "f" else x for x in results]
+    return _bound(equation, operands)
 
 
 def _real(x: Any) -> Any:

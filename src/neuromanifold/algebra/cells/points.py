@@ -1,16 +1,8 @@
-"""Branches at real points drawn from a seed.
-
-A point is taken when its gaps hold: computed three times, twice with a relative error of 10^-9 made
-on purpose in every step of arithmetic, no gap may move by more than a thousandth of itself. So
-rounding, seven orders smaller, cannot have decided anything, and neither can a gap that is zero for
-all arguments and shows only its rounding errors. A gap that is exactly zero each time is that of
-two equal constants of the cell (the zeros of two neurons that are off), and decides the same
-everywhere on it.
-"""
+"""Branches at real points drawn from a seed: a point is taken only if its branches are proved."""
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +12,12 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 from neuromanifold.algebra.cells.piecewise import Piecewise
-from neuromanifold.algebra.cells.range_ends import HUGE
+from neuromanifold.algebra.cells.proof import Decided
 from neuromanifold.algebra.cells.whole import WholeInputs
 from neuromanifold.errors import ArgumentError
 
-ERROR = 1e-9
-HELD = 1e-3
 ATTEMPTS = 64
-CHUNK = 32
+CHUNK = 16
 """Inputs that are evaluated at once."""
 SIZES = (1.0, 8.0, 64.0)
 """Standard deviations of the entries of inputs, in turn: a cell may lie far from the origin."""
@@ -64,11 +54,6 @@ def real_point(attempt: int, label: str, shapes: Any) -> Any:
     return jax.tree.unflatten(structure, drawn)
 
 
-def is_finite(outputs: Any) -> bool:
-    """Whether a function has a value, once it is computed."""
-    return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(outputs))
-
-
 @dataclass(frozen=True)
 class Branches:
     """The branches at several inputs, at the same weights.
@@ -93,18 +78,10 @@ class BranchReader:
     """
 
     def __init__(self, function: Piecewise, ranges: Sequence[range | None] | None = None) -> None:
-        self._shapes = [leaf.shape for leaf in jax.tree.leaves(function.shapes[1])]
-        self._structure = jax.tree.structure(function.shapes[1])
+        self._decided, self._shapes = Decided(function, CHUNK), jax.tree.leaves(function.shapes[1])
         self._ranges = [None] * len(self._shapes) if ranges is None else list(ranges)
-        whole = [(s, r) for s, r in zip(self._shapes, self._ranges, strict=True) if r is not None]
+        whole = [(s.shape, r) for s, r in zip(self._shapes, self._ranges, strict=True) if r]
         self.whole = WholeInputs([s for s, _ in whole], [r for _, r in whole]) if whole else None
-
-        inputs = function.shapes[1]
-
-        def at_one(weights: Any, X: Any, phase: Any, error: Any) -> Any:
-            return function.branches((weights, jax.tree.map(_typed, X, inputs)), phase, error)
-
-        self._read: Callable[..., Any] = jax.jit(jax.vmap(at_one, in_axes=(None, 0, None, None)))
 
     def read(self, weights: Any, seed: int, start: int, count: int) -> Branches:
         """The branches at inputs number `start` to `start + count` of the seed.
@@ -132,76 +109,39 @@ class BranchReader:
         for attempt in range(ATTEMPTS):
             inputs = self._inputs(seed, start, attempt)
             whole = [x for x, r in zip(inputs, self._ranges, strict=True) if r is not None]
-            with jax.enable_x64(True):
-                branches, holds = self._decided(
-                    weights, jax.tree.unflatten(self._structure, inputs)
-                )
+            branches, holds = self._decided.at(weights, inputs, missing)
             arrays = [*whole, *branches]
             if not found:
                 found = [np.zeros(x.shape) for x in arrays]
-            taken = missing & holds
             for every, part in zip(found, arrays, strict=True):
-                every[taken] = part[taken]
+                every[holds] = part[holds]
             missing &= ~holds
             if not missing.any():
                 return found
         raise ArgumentError(
-            f"at {ATTEMPTS} random inputs in a row the function compares values that differ by no "
-            "more than rounding errors, makes whole numbers beyond 32 bits, or has no value: a "
+            f"at {ATTEMPTS} random inputs in a row the function compares values that are not "
+            "proved to differ, makes whole numbers beyond 32 bits, or has no value: a "
             "comparison between two equal functions decides nothing, nor does one at weights on "
             "the edge of a cell, such as zeros before a ReLU; leave it out, or take other weights"
         )
 
     def _inputs(self, seed: int, start: int, attempt: int) -> list[np.ndarray]:
+        """A chunk of inputs, leaf by leaf."""
         numbers = range(start, start + CHUNK)
         drawn = self.whole.drawn(seed, [n + attempt for n in numbers]) if self.whole else []
         whole = iter(drawn)
         leaves = []
-        for k, (shape, values) in enumerate(zip(self._shapes, self._ranges, strict=True)):
+        for k, (leaf, values) in enumerate(zip(self._shapes, self._ranges, strict=True)):
             if values is not None:
-                leaves.append(next(whole))
+                leaves.append(next(whole).astype(leaf.dtype))
                 continue
             label = f"leaf {k} attempt {attempt}"
             rows = [
-                SIZES[n % len(SIZES)] * normal(seed, f"cell input {n} {label}", shape)
+                SIZES[n % len(SIZES)] * normal(seed, f"cell input {n} {label}", leaf.shape)
                 for n in numbers
             ]
             leaves.append(np.stack(rows))
         return leaves
-
-    def _decided(self, weights: Any, inputs: Any) -> tuple[list[np.ndarray], np.ndarray]:
-        """Branches, and for which inputs the gaps hold them."""
-        branches, gaps = self._read(weights, inputs, 0.0, 0.0)
-        count = CHUNK
-        holds = np.ones(count, dtype=bool)
-        for phase in (1.0, 2.0):
-            again, others = self._read(_nudged(weights, phase), inputs, phase, ERROR)
-            for gap, other in zip(gaps, others, strict=True):
-                gap, other = (np.asarray(x).reshape(count, -1) for x in (gap, other))
-                with np.errstate(invalid="ignore"):
-                    near = np.abs(gap - other) <= HELD * np.abs(gap)
-                    # The gap between a number too large and one that is not.
-                    far = np.isinf(gap) & (np.sign(gap) == np.sign(other)) & (np.abs(other) > HUGE)
-                    held = (gap == other) | (near & np.isfinite(gap)) | far
-                holds &= held.all(axis=1)
-            for x, y in zip(branches, again, strict=True):
-                same = np.asarray(x).reshape(count, -1) == np.asarray(y).reshape(count, -1)
-                holds &= same.all(axis=1)
-        return [np.asarray(x) for x in branches], holds
-
-
-def _nudged(weights: Any, phase: float) -> Any:
-    """Weights that are a little other ones: a cell has to hold around the weights."""
-
-    def nudged(w: np.ndarray) -> np.ndarray:
-        noise = ERROR * np.cos(phase + np.arange(np.size(w))).reshape(np.shape(w))
-        return np.where(np.equal(w, 0), noise, w * (1.0 + noise))
-
-    return jax.tree.map(nudged, weights)
-
-
-def _typed(x: Any, leaf: Any) -> Any:
-    return x.astype(leaf.dtype)
 
 
 def distinct(arrays: list[np.ndarray], count: int) -> int:
