@@ -98,6 +98,8 @@ def determinants(x):
 ONE_DIMENSION = {
     "a power of two": (vanishes(lambda x: jnp.exp2(x + 1) - 2 * jnp.exp2(x)), ONE),
     "a power": (vanishes(lambda x: jnp.power(2.0, x + 1) - 2 * jnp.power(2.0, x)), ONE),
+    "fourth roots": (vanishes(lambda x: (16 * x) ** 0.25 - 2 * x**0.25), ONE),
+    "a fourth root of a square": (vanishes(lambda x: (x * x) ** 0.25 - jnp.sqrt(x)), ONE),
     "a base that is a float": (vanishes(lambda x: BASE ** (x + 1) - BASE * BASE**x), ONE),
     "base 6": (vanishes(lambda x: 6.0**x - 2.0**x * 3.0**x), ONE),
     "log2": (vanishes(lambda x: jnp.log2(2 * x) - jnp.log2(x) - 1), ONE),

@@ -24,6 +24,9 @@ OpeningRule = Callable[["Opening", Any, Sequence[Any]], list[Any]]
 _Expression = Callable[[Callable[[Kind, Any], Any], Any], Any]
 """From the formal functions of one output, and an operand, to a value."""
 
+_EIGHTHS = 8
+"""Floats are whole numbers over powers of two; each power takes one root more."""
+
 
 def _made(expression: _Expression) -> OpeningRule:
     def rule(opening: "Opening", _: Any, operands: Sequence[Any]) -> list[Any]:
@@ -66,12 +69,12 @@ def _cumulative(opening: "Opening", equation: Any, operands: Sequence[Any]) -> l
 
 
 def _pow(opening: "Opening", equation: Any, operands: Sequence[Any]) -> list[Any]:
-    """Powers with whole and half exponents, one for each entry; else exp(y log x)."""
+    """Powers with whole numbers of eighths as exponents, one for each entry; else exp(y log x)."""
     base, exponent = operands
     if isinstance(exponent, np.ndarray) and np.all(np.isfinite(exponent)):
         distinct = np.unique(exponent).tolist()
-        if all(Fraction(y).denominator <= 2 for y in distinct):
-            powers = [_half_power(opening, base, Fraction(y)) for y in distinct]
+        if all(Fraction(y).denominator <= _EIGHTHS for y in distinct):
+            powers = [_rooted_power(opening, base, Fraction(y)) for y in distinct]
             if len(powers) == 1:
                 return powers
             shape = equation.outvars[0].aval.shape
@@ -96,8 +99,9 @@ def _whole_power(opening: "Opening", equation: Any, operands: Sequence[Any]) -> 
     return [lax.integer_pow(x, exponent // 2)]
 
 
-def _half_power(opening: "Opening", base: Any, exponent: Fraction) -> Any:
-    if exponent.denominator == 2:
+def _rooted_power(opening: "Opening", base: Any, exponent: Fraction) -> Any:
+    """A whole power of a root, or of a root of a root."""
+    while exponent.denominator > 1:
         base, exponent = opening.formal("root", base)[0], 2 * exponent
     return lax.integer_pow(base, int(exponent))
 
