@@ -365,6 +365,12 @@ def test_identifiable_says_which_symmetry_moves_a_quantity(capsys, tmp_path):
     assert "not determined to first order at the given weights by the function" in out
 
 
+def test_identifiable_of_a_network_alone_says_that_a_quantity_comes_first(capsys):
+    code, _, error = run(capsys, "identifiable", "model.py:mlp")
+    assert code == 2
+    assert "a quantity comes before the network" in error
+
+
 def test_dim_estimates_in_the_agreed_form(capsys):
     code, out, _ = run(capsys, "dim", *NETWORK, "--estimate", "--json")
     estimate = json.loads(out)["estimate"]

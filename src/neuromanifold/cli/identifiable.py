@@ -7,6 +7,7 @@ from cyclopts import Parameter
 from neuromanifold.cli.options import SUBJECT, Function, SubjectOptions, read_subject
 from neuromanifold.cli.run import RUN, RunOptions
 from neuromanifold.cost import certifying
+from neuromanifold.errors import ArgumentError
 
 
 def identifiable(
@@ -30,6 +31,10 @@ def identifiable(
 
     Example: neuromanifold identifiable "A.0[0,0,1]/A.0[0,1,0]" --widths 3,2 --ranks 2 --tokens 3
     """
+    if function is None and ".py:" in quantity:
+        raise ArgumentError(
+            f"a quantity comes before the network, as in: identifiable 'out[0,1]' {quantity}"
+        )
     network, weights, sizes = read_subject(function, subject, run)
     with run.spend(certifying(sizes), "computing ranks"):
         from neuromanifold.certificates.identifiable import identifiable as decide
