@@ -108,21 +108,21 @@ def reader(f, weights, inputs):
 
 def test_inputs_in_several_cells_have_several_patterns():
     f = lambda w, x: w @ jax.nn.relu(x)  # noqa: E731
-    found = reader(f, np.zeros((2, 3)), np.zeros(3)).read(np.ones((2, 3)), 0, 0, 100)
+    found = reader(f, np.zeros((2, 3)), np.zeros(3)).read(np.ones((2, 3)), 0, 100)
     assert found.patterns == 8
-    again = reader(f, np.zeros((2, 3)), np.zeros(3)).read(np.ones((2, 3)), 0, 50, 50)
+    again = reader(f, np.zeros((2, 3)), np.zeros(3)).read(np.ones((2, 3)), 0, 50, range(50))
     np.testing.assert_array_equal(found.arrays[0][50:], again.arrays[0])
 
 
 def test_rounding_errors_decide_nothing():
     f = lambda w, x: w * jnp.sign((x[0] + x[1]) - x[1] - x[0])  # noqa: E731
     with pytest.raises(ArgumentError, match="not proved to differ"):
-        reader(f, np.zeros(2), np.zeros(2)).read(np.ones(2), 0, 0, 10)
+        reader(f, np.zeros(2), np.zeros(2)).read(np.ones(2), 0, 10)
 
 
 def test_two_neurons_that_are_off_are_equal_constants_of_the_cell():
     f = lambda w, x: w * jnp.max(jax.nn.relu(-(x**2)))  # noqa: E731
-    found = reader(f, np.zeros(2), np.zeros(3)).read(np.ones(2), 0, 0, 10)
+    found = reader(f, np.zeros(2), np.zeros(3)).read(np.ones(2), 0, 10)
     assert found.patterns == 1
 
 

@@ -145,3 +145,58 @@ def test_formal_functions_are_checked_for_each_pattern():
     # Two neurons with one scaling each.
     assert certificate.lower == 10 - 2
     assert [o.met for o in certificate.obligations] == [True, True]
+
+
+def layer(activation):
+    """Two inputs, three hidden values and two outputs."""
+    return network(
+        lambda w, x: w[2] @ activation(w[0] @ x + w[1]), (Z((3, 2)), Z(3), Z((2, 3))), Z(2)
+    )
+
+
+def centred(h):
+    return (h - jnp.mean(h)) / jnp.sqrt(jnp.var(h) + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("activation", "dimension"),
+    [
+        (lambda x: jax.nn.sigmoid(jnp.clip(x, -5, 5)), 15),
+        (lambda x: jnp.minimum(x, 7) * jax.nn.sigmoid(1.702 * jnp.minimum(x, 7)), 15),
+        (lambda x: jax.nn.relu(x) / (1e-3 + jnp.linalg.norm(jax.nn.relu(x))), 15),
+        (lambda x: centred(jax.nn.relu(x - 3)), 13),  # a constant may be added to the rows of w[2]
+    ],
+)
+def test_cells_in_which_nothing_is_shown_are_passed_over(activation, dimension):
+    net = layer(activation)
+    certificate = certify(net)
+    assert certificate.lower == dimension
+    assert f" {len(certificate.readings.passed)} points were passed over" in str(certificate)
+    assert certificate.readings.passed
+    assert verify(certificate, net).agrees
+    assert verify(certificate, net, prime=8388449).agrees
+
+
+def test_what_is_passed_over_proves_nothing():
+    def f(w, x):
+        y = jnp.clip(x, -3, 3)
+        return (w[0] + w[1] * jnp.exp(y) * jnp.exp(-y)) * x
+
+    certificate = certify_function(f, Z(2), Z(()))
+    assert (certificate.lower, certificate.verdict) == (1, "probable")
+    assert certificate.readings.passed
+
+
+def test_a_function_of_which_no_cell_shows_anything_says_so():
+    f = lambda w, x: (w[0] + w[1] * jnp.sqrt(x * x)) * jax.nn.relu(x)  # noqa: E731
+    certificate = certify_function(f, Z(2), Z(()))
+    assert not certificate.lower_is_proved
+    assert not certificate.readings.passed
+
+
+def test_more_points_passed_over_than_are_tried_are_refused():
+    net = layer(lambda x: jax.nn.sigmoid(jnp.clip(x, -5, 5)))
+    certificate = certify(net)
+    forged = replace(certificate, readings=replace(certificate.readings, passed=(2**62,)))
+    with pytest.raises(ArgumentError, match=r"passes over point .* at most 256 are tried"):
+        verify(forged, net)

@@ -20,7 +20,7 @@ from neuromanifold.algebra.cells.whole import WholeInputs
 from neuromanifold.algebra.modular.coverage import SUPPORTED
 from neuromanifold.algebra.modular.tracing import programs_in
 from neuromanifold.certificates.ball_rank import _inputs as ball_inputs
-from neuromanifold.certificates.cells import pieces
+from neuromanifold.certificates.cells import MOST_PATTERNS, pieces
 from neuromanifold.certificates.certificate import Certificate
 from neuromanifold.certificates.jacobian import SPARE_ROWS
 from neuromanifold.certificates.program import rows_program
@@ -89,9 +89,11 @@ def _beside_digits(network, function, whole=False, reading=None):
     except NeuromanifoldError:
         return "refused"
     assert Certificate.from_dict(json.loads(json.dumps(certificate.to_dict()))) == certificate
-    if reading is None and certificate.inputs > len(inputs) // 2:
-        # A certificate that took more inputs may have seen more cells.
-        inputs = _points(network, certificate.inputs, whole)[1]
+    passed = certificate.readings.passed
+    met = max(certificate.inputs, MOST_PATTERNS + len(passed) if passed else 0)
+    if reading != "balls" and met > len(inputs) // 2:
+        # A certificate that took more inputs, or passed some over, may have seen more cells.
+        inputs = _points(network, met, whole)[1]
     try:
         rank = rank_in_digits(function, weights, inputs)
     except SkippedError:

@@ -76,7 +76,9 @@ def reader(network: Network) -> BranchReader:
 
 
 @lru_cache(maxsize=32)
-def _read(network: Network, seed: int, values: bytes | None, count: int) -> Branches:
+def _read(
+    network: Network, seed: int, values: bytes | None, count: int, passed: tuple[int, ...]
+) -> Branches:
     if values is None:
         drawn = network.draw(seed)
         tries = (drawn, jax.tree.map(np.abs, drawn))  # roots and logarithms of weights
@@ -86,17 +88,26 @@ def _read(network: Network, seed: int, values: bytes | None, count: int) -> Bran
         every = {name: np.ones(()) for name in network.constants} | weights
         try:
             with jax.enable_x64(True):
-                return reader(network).read(every, seed, 0, count)
+                return reader(network).read(every, seed, count, passed)
         except ArgumentError:
             if number == len(tries):
                 raise
     raise AssertionError("there is a point to try")
 
 
-def branches(network: Network, seed: int, values: np.ndarray | None, cells: int) -> Branches:
-    """The branches at the first real inputs, at weights with these entries or those of the seed."""
+def branches(
+    network: Network,
+    seed: int,
+    values: np.ndarray | None,
+    cells: int,
+    passed: tuple[int, ...] = (),
+) -> Branches:
+    """The branches at the first real inputs, at weights with these entries or those of the seed.
+
+    Inputs with the numbers `passed` are left out.
+    """
     key = None if values is None else np.ascontiguousarray(values, dtype=np.float64).tobytes()
-    return _read(network, seed, key, cells)
+    return _read(network, seed, key, cells, passed)
 
 
 def cells_for(network: Network, count: int) -> int:

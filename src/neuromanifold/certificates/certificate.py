@@ -20,7 +20,7 @@ from neuromanifold.errors import FileFormatError
 from neuromanifold.files import read_json_file, write_file
 
 FORMAT = "neuromanifold certificate"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 Verdict = Literal["exact", "exact given symmetries", "probable", "bounds"]
 Reading = Literal["residues", "balls"]
@@ -171,6 +171,10 @@ class Certificate(Displayed):
                 f" The function is piecewise, and this is about its cells at real points of {where}"
                 f" ({self.readings.patterns} patterns of branches)."
             )
+        if self.readings.passed:
+            count = len(self.readings.passed)
+            points = "1 point was" if count == 1 else f"{count} points were"
+            said += f" {points} passed over, in whose cells nothing is shown."
         if self.readings.possible:
             used, possible = self.readings.whole, self.readings.possible
             drawn = f"all {possible}" if used == possible else f"{used} of {possible}"

@@ -28,7 +28,7 @@ from neuromanifold.certificates.jacobian import (
     jacobian_rank,
     settled_rank,
 )
-from neuromanifold.certificates.point import GivenWeights, Point, at_a_point
+from neuromanifold.certificates.point import GivenWeights, Point, in_shown_cells
 from neuromanifold.certificates.probable import Probable, probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
@@ -116,7 +116,7 @@ def certify(
             **_named(net, weights, field, seed, started),
         )
 
-    return at_a_point(net, field, seed, compute, given)
+    return in_shown_cells(net, field, seed, compute, lambda one: one.obligations, given)
 
 
 def _named(

@@ -39,7 +39,7 @@ from neuromanifold.certificates.exact import (
     weights_hash,
 )
 from neuromanifold.certificates.jacobian import settled_rank
-from neuromanifold.certificates.point import Point, at_a_point
+from neuromanifold.certificates.point import Point, in_shown_cells
 from neuromanifold.certificates.quantity import Quantity, parse_quantity
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
 from neuromanifold.certificates.virtual_rank import at_weights
@@ -194,7 +194,7 @@ def identifiable(
             inputs=found.inputs,
         )
 
-    return at_a_point(net, field, seed, compute, given)
+    return in_shown_cells(net, field, seed, compute, lambda one: one.obligations, given)
 
 
 def _gradients(

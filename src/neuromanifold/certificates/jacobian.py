@@ -127,6 +127,7 @@ class Readings:
         possible: how many of those there are.
         cells: how many inputs gave the branches of all rows, in turn, where the rows of a cell were
             too few to show it; 0 elsewhere.
+        passed: the numbers of inputs that were passed over, since nothing is proved in their cells.
     """
 
     dyadic: tuple[float, ...] = ()
@@ -136,6 +137,7 @@ class Readings:
     whole: int = 0
     possible: int = 0
     cells: int = 0
+    passed: tuple[int, ...] = ()
 
 
 def readings_of(network: Network, point: Point, inputs: int, batch: int) -> Readings:
@@ -146,7 +148,8 @@ def readings_of(network: Network, point: Point, inputs: int, batch: int) -> Read
         return Readings(*read)
     branches = point.branches(network, inputs)
     patterns = branches.patterns if found.has_cells else 0
-    return Readings(*read, patterns, branches.whole, possible_inputs(network), point.cells or 0)
+    numbers = (patterns, branches.whole, possible_inputs(network), point.cells or 0)
+    return Readings(*read, *numbers, point.passed)
 
 
 @dataclass(frozen=True, slots=True)

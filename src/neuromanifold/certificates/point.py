@@ -20,7 +20,14 @@ from neuromanifold.algebra.modular import (
 from neuromanifold.algebra.modular.formal.relations import NO_RELATIONS, Relations
 from neuromanifold.algebra.modular.rules.formal import NonSquareError
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
-from neuromanifold.certificates.cells import MOST_PATTERNS, branches, cells_for, pieces, real_inputs
+from neuromanifold.certificates.cells import (
+    MOST_PATTERNS,
+    branches,
+    cells_for,
+    is_formal,
+    pieces,
+    real_inputs,
+)
 from neuromanifold.certificates.features import feature_obligations
 from neuromanifold.certificates.low_constants import mask_obligations
 from neuromanifold.certificates.program import (
@@ -31,11 +38,13 @@ from neuromanifold.certificates.program import (
     weight_leaves,
 )
 from neuromanifold.certificates.real_values import value_obligations
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.network import Network
 from neuromanifold.networks.weights import checked_seed
 
 ATTEMPTS = 5
+MOST_TRIED = 16 * MOST_PATTERNS
+"""Real inputs among which there have to be `MOST_PATTERNS` in whose cells all is shown."""
 MORE_ATTEMPTS = 64
 """Points drawn where radicands that depend on weights alone have to be squares."""
 
@@ -69,6 +78,7 @@ class Point:
         given: these weights over any field, when they were given and not drawn.
         cells: how many real inputs give the branches of a piecewise network, in turn; None for as
             many as the rows call for.
+        passed: the numbers of real inputs whose cells are passed over.
     """
 
     field: PrimeField
@@ -77,6 +87,7 @@ class Point:
     weights: Residues
     given: GivenWeights | None = None
     cells: int | None = None
+    passed: tuple[int, ...] = ()
 
     def draw(self, what: str, shape: tuple[int, ...]) -> Residues:
         """Residues for one purpose."""
@@ -123,9 +134,7 @@ class Point:
             shown = generic_obligations(network, batch, self.field)
             if all(obligation.met for obligation in shown):
                 return shown
-        leaves = None if self.given is None else weight_leaves(network, self.weights)
-        source = Source(self.field, self.seed, f"attempt {self.attempt}", leaves)
-        relations = self.relations(network, batch)
+        source, relations = self._source(network), self.relations(network, batch)
         if pieces(network) is None:
             return obligations(program, source, relations)
         checks = [
@@ -139,11 +148,52 @@ class Point:
             checks.append(square_roots(program, at, relations, weights=True))
         return _together(checks)
 
+    def _source(self, network: Network) -> Source:
+        """Where the points come from at which something is shown."""
+        leaves = None if self.given is None else weight_leaves(network, self.weights)
+        return Source(self.field, self.seed, f"attempt {self.attempt}", leaves)
+
+    def passing_over(self, network: Network) -> "Point | None":
+        """This point without the cells in which formal elements are not shown to be independent.
+
+        Where an exponent is cut off, as by clipping, its exponential is a constant e^k, of which
+        nothing is known, and a norm of neurons that are all off is that of zero. Other cells have a
+        rank all the same. None if there are no such cells, or too many.
+        """
+        program = checked_program(network, MOST_PATTERNS)
+        source, relations = self._source(network), self.relations(network, MOST_PATTERNS)
+
+        def is_shown(pattern: Sequence[np.ndarray]) -> bool:
+            at = replace(source, fixed=self._everywhere(network, program, pattern))
+            try:
+                return all(one.met for one in obligations(program, at, relations))
+            except (ZeroResidueError, NonSquareError, NotCoveredError):
+                return False
+
+        passed, shown = list[int](), dict[bytes, bool]()
+        for n, pattern in enumerate(self._every_pattern(network)):
+            key = b"".join(x.tobytes() for x in pattern)
+            if key not in shown:
+                shown[key] = is_shown(pattern)
+            if not shown[key]:
+                passed.append(n)
+            elif n + 1 - len(passed) == MOST_PATTERNS:
+                return replace(self, passed=tuple(passed)) if passed else None
+            if len(shown) == MOST_PATTERNS and not any(shown.values()):
+                break
+        return None
+
+    def _every_pattern(self, network: Network) -> Iterator[list[np.ndarray]]:
+        """The branches at the first inputs, one after the other."""
+        for first in range(0, MOST_TRIED, MOST_PATTERNS):
+            there = replace(self, cells=MOST_PATTERNS, passed=tuple(range(first)))
+            yield from map(list, zip(*there.branches(network, MOST_PATTERNS).arrays, strict=True))
+
     def branches(self, network: Network, count: int) -> Branches:
         """The branches of a piecewise network at the first `count` inputs."""
         values = None if self.given is None else self.given.values
         cells = self.cells or cells_for(network, count)
-        found = branches(network, self.seed, values, cells)
+        found = branches(network, self.seed, values, cells, self.passed)
         return replace(found, arrays=[x[np.arange(count) % cells] for x in found.arrays])
 
     def _patterns(
@@ -154,16 +204,23 @@ class Point:
         flat = [x.reshape(MOST_PATTERNS, -1) for x in arrays]
         rows = np.concatenate([np.zeros((MOST_PATTERNS, 1)), *flat], axis=1)
         for k in np.unique(rows, axis=0, return_index=True)[1]:
-            fixed = self._fixed(network, [x[k] for x in arrays])
-            yield {
-                leaf: np.array(np.broadcast_to(x, program.shapes[leaf]))
-                for leaf, x in fixed.items()
-            }
+            yield self._everywhere(network, program, [x[k] for x in arrays])
+
+    def _everywhere(
+        self, network: Network, program: ModularFunction, pattern: Sequence[np.ndarray]
+    ) -> dict[int, Residues]:
+        """One pattern of branches for all samples of a program at once, by leaf."""
+        fixed = self._fixed(network, pattern)
+        return {k: np.array(np.broadcast_to(x, program.shapes[k])) for k, x in fixed.items()}
 
     def _fixed(self, network: Network, arrays: Sequence[Any]) -> dict[int, Residues]:
         """Branches as residues, by the number of their leaf."""
         first = len(network.tensors) + len(real_inputs(network))
         return {first + j: self.field.from_integers(x.astype(int)) for j, x in enumerate(arrays)}
+
+
+class NoPointError(ArgumentError):
+    """At no point that was tried could anything be computed."""
 
 
 class OtherWeightsError(NonSquareError):
@@ -203,11 +260,40 @@ def at_a_point(
         except ZeroResidueError:
             pass
         attempt += 1
-    raise ArgumentError(
+    raise NoPointError(
         f"a denominator is zero or a radicand no square mod {field.modulus} at {last} points "
         "in a row; the function divides by something that vanishes identically, or try another "
         "--prime"
     )
+
+
+def in_shown_cells(
+    network: Network,
+    field: PrimeField,
+    seed: int,
+    compute: Callable[[Point], T],
+    obligations_of: Callable[[T], Sequence[Obligation]],
+    weights: GivenWeights | None = None,
+) -> T:
+    """`at_a_point`; where that shows nothing, without the cells in which nothing is shown."""
+    bare = network.bare
+
+    def elsewhere(point: Point) -> T | None:
+        there = point.passing_over(bare)
+        return None if there is None else compute(there)
+
+    def other() -> T | None:
+        return at_a_point(network, field, seed, elsewhere, weights) if is_formal(bare) else None
+
+    try:
+        found = at_a_point(network, field, seed, compute, weights)
+    except NoPointError:
+        if (shown := other()) is None:
+            raise
+        return shown
+    if all(one.met for one in obligations_of(found)) or (shown := other()) is None:
+        return found
+    return shown
 
 
 def drawn_weights(

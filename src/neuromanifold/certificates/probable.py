@@ -30,6 +30,8 @@ from neuromanifold.certificates.point import ATTEMPTS, Point, at_a_point
 from neuromanifold.certificates.program import rows_program
 from neuromanifold.networks.network import Network
 
+_LARGEST_ERROR = 0.01
+"""A larger bound for a probability is none worth saying."""
 FURTHER = 1000
 """The number of the first further point, beyond all those that a certificate passes over."""
 
@@ -76,7 +78,7 @@ def probable(net: Network, point: Point, rank: int, inputs: int) -> Probable | N
         start = FURTHER * (1 + number)
 
         def compute(there: Point) -> int:
-            return _rank(net, replace(there, cells=cells), count)
+            return _rank(net, replace(there, cells=cells, passed=point.passed), count)
 
         attempts = range(start, start + ATTEMPTS)
         if at_a_point(net, field, point.seed, compute, point.given, attempts) != rank:
@@ -119,4 +121,5 @@ def _error(net: Network, point: Point, rank: int, count: int, primes: list[int])
     if not top + below < min(primes) - 1:
         return None
     # Points where a denominator vanishes are passed over; formal exponentials are never zero.
-    return float(np.prod([top / (p - 1 - below) for p in primes]))
+    error = float(np.prod([top / (p - 1 - below) for p in primes]))
+    return error if error < _LARGEST_ERROR else None

@@ -40,7 +40,7 @@ from neuromanifold.certificates.jacobian import (
     readings_of,
     samples,
 )
-from neuromanifold.certificates.point import Point, at_a_point
+from neuromanifold.certificates.point import MOST_TRIED, Point, at_a_point
 from neuromanifold.certificates.probable import Probable
 from neuromanifold.certificates.symmetry_bound import (
     FamilyRank,
@@ -140,6 +140,11 @@ def verify(
             f"the certificate claims {claimed} inputs, and verification takes at most "
             f"{most} for {net.columns} columns; make it again with fewer"
         )
+    if any(n >= MOST_TRIED for n in certificate.readings.passed):
+        raise ArgumentError(
+            f"the certificate passes over point {max(certificate.readings.passed)}, and at most "
+            f"{MOST_TRIED} are tried; make it again"
+        )
     net = at_weights(net, weights)
     field = certificate_field(certificate.prime if prime is None else prime, certificate.inputs)
     if certificate.reading == "balls":  # with balls of twice the precision
@@ -185,7 +190,8 @@ def _recomputed(
     of those that give the branches.
     """
     p, count = point.field.modulus, certificate.inputs
-    point = replace(point, cells=certificate.readings.cells or None)
+    asked = certificate.readings
+    point = replace(point, cells=asked.cells or None, passed=asked.passed)
     weights = net.assemble(point.weights)
     blocks = known_generators(net, weights, point.field)
     families = _family_ranks([(block.family, net.dense(block)) for block in blocks], p)
@@ -235,7 +241,7 @@ def _further(
     """The further points of the recorded prime, also where the rest is taken over another one."""
 
     def compute(recorded: Point) -> Probable | None:
-        recorded = replace(recorded, cells=point.cells)
+        recorded = replace(recorded, cells=point.cells, passed=point.passed)
         return further_points(net, recorded, rank, certificate.inputs, upper, obligations)
 
     if point.field.modulus == certificate.prime:

@@ -83,17 +83,20 @@ class BranchReader:
         whole = [(s.shape, r) for s, r in zip(self._shapes, self._ranges, strict=True) if r]
         self.whole = WholeInputs([s for s, _ in whole], [r for _, r in whole]) if whole else None
 
-    def read(self, weights: Any, seed: int, start: int, count: int) -> Branches:
-        """The branches at inputs number `start` to `start + count` of the seed.
+    def read(self, weights: Any, seed: int, count: int, passed: Sequence[int] = ()) -> Branches:
+        """The branches at the first inputs of the seed but some.
 
         Args:
             weights: real weights, a pytree of float64 arrays.
             seed: of the inputs, of which the real ones are normal, of the sizes in turn.
-            start: the number of the first input.
             count: how many inputs.
+            passed: the numbers of inputs that are passed over.
         """
-        parts = [self._chunk(weights, seed, first) for first in range(start, start + count, CHUNK)]
-        arrays = [np.concatenate(part)[:count] for part in zip(*parts, strict=True)]
+        kept = np.setdiff1d(np.arange(count + len(passed)), passed)[:count]
+        chunks = np.unique(kept // CHUNK)
+        parts = [self._chunk(weights, seed, CHUNK * chunk) for chunk in chunks.tolist()]
+        places = CHUNK * np.searchsorted(chunks, kept // CHUNK) + kept % CHUNK
+        arrays = [np.concatenate(part)[places] for part in zip(*parts, strict=True)]
         whole, branches = arrays[: self._whole], arrays[self._whole :]
         return Branches(branches, distinct(branches, count), distinct(whole, count) if whole else 0)
 
