@@ -35,8 +35,8 @@ def is_balls(array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.dtype == object
 
 
-def entrywise(function: Callable[..., Any], *arrays: np.ndarray, dtype: Any = object) -> np.ndarray:
-    """A function of balls, entry by entry."""
+def entrywise(function: Callable[..., Any], *arrays: Any, dtype: Any = object) -> np.ndarray:
+    """A function of balls, entry by entry of arrays or of single ones."""
     shaped = np.broadcast_arrays(*arrays)
     result = np.empty(shaped[0].shape, dtype=dtype)
     flat: Iterable[Any] = zip(*(a.reshape(-1).tolist() for a in shaped), strict=True)

@@ -39,7 +39,7 @@ def reduced(function: OfTwo, start: float, x: np.ndarray, axes: Sequence[int]) -
     result, *lines = x.transpose([*axes, *kept]).reshape(-1, *shape)
     for line in lines:
         result = entrywise(function, result, line)
-    return result
+    return np.asarray(result, dtype=object)
 
 
 def over_axes(function: OfTwo, start: float) -> BallRule:

@@ -38,7 +38,7 @@ def _place_of(extreme: _Extreme) -> BallRule:
         lines = np.moveaxis(operands[0], axis, -1)
         places = np.empty(lines.shape[:-1], equation.params["index_dtype"])
         for index in np.ndindex(places.shape):
-            places[index] = _place(lines[index], extreme)
+            places[index] = _place(lines[index].tolist(), extreme)
         return [places]
 
     return rule
@@ -52,7 +52,7 @@ def _top_k(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     for index in np.ndindex(lines.shape[:-1]):
         rest = list(range(lines.shape[-1]))
         for k in range(count):
-            places[index][k] = rest.pop(_place(lines[index][rest], max))
+            places[index][k] = rest.pop(_place(lines[index][rest].tolist(), max))
     values = np.take_along_axis(lines, places, axis=-1)
     return [np.moveaxis(x, -1, axis) for x in (values, places)]
 

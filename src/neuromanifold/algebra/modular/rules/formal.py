@@ -105,7 +105,7 @@ def _root(formal: Formal) -> Operation:
 _SLOPES: dict[Kind, Callable[[PrimeField, Residues, Sequence[Residues]], Residues]] = {
     "exp": lambda _, y, __: y,
     "log": lambda field, _, x: field.inverse(x[0]),
-    "root": lambda field, y, _: field.inverse(field.reduce(2.0 * y)),
+    "root": lambda field, y, _: field.inverse(field.reduce(np.asarray(2.0 * y))),
     "erf": lambda field, _, x: _times(field, field.from_fraction(Fraction(ERF_SLOPE)), x[1]),
     "turn": lambda field, y, _: _times(field, imaginary_unit(field), y),  # of E = exp(iu)
 }

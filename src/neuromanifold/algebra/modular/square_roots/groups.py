@@ -142,7 +142,7 @@ class Search:
         stuck = np.flatnonzero(~self.influence.any(axis=1))
         wrong = stuck[~self.squares(self.values(stuck)).all(axis=0)]
         if wrong.size:
-            raise NonSquareError(f"a radicand of {self._where(wrong[0])} is no square")
+            raise NonSquareError(f"a radicand of {self._where(int(wrong[0]))} is no square")
         self._refuse_large_groups()
         while (failed := self._unsettled()) is not None:
             self._join(failed)
