@@ -135,8 +135,9 @@ def straight_through(w, X):
         (lambda w, X: w[0] * jnp.sqrt(4 * X[0]) + w[1] * jnp.sqrt(X[0]), None),
         # The two exponentials are equal, and must stay so when roots have one drawn again.
         (lambda w, X: w[0] * jnp.sqrt(4 * jnp.exp2(X[0])) + w[1] * jnp.sqrt(jnp.exp2(X[0])), None),
-        # The relation holds in every cell, and not for every number in place of a branch.
-        (lambda w, X: w[0] * jnp.exp(relu(X[0])) + w[1] / jnp.exp(-relu(X[0])), None),
+        # The relation holds in every cell, and not for every number in place of a branch: only the
+        # cells in which the neuron is off are shown.
+        (lambda w, X: w[0] * jnp.exp(relu(X[0])) + w[1] / jnp.exp(-relu(X[0])), 1),
         (lambda w, X: w[0] * jnp.tanh(X[0]) + w[1] * (2 * jax.nn.sigmoid(2 * X[0]) - 1), 1),
         (lambda w, X: w[0] * jnp.log(X[0] * X[1]) + w[1] * (jnp.log(X[0]) + jnp.log(X[1])), 1),
     ],

@@ -187,7 +187,8 @@ class Point:
         """The branches at the first inputs, one after the other."""
         for first in range(0, MOST_TRIED, MOST_PATTERNS):
             there = replace(self, cells=MOST_PATTERNS, passed=tuple(range(first)))
-            yield from map(list, zip(*there.branches(network, MOST_PATTERNS).arrays, strict=True))
+            arrays = there.branches(network, MOST_PATTERNS).arrays
+            yield from ([np.asarray(x[k]) for x in arrays] for k in range(MOST_PATTERNS))
 
     def branches(self, network: Network, count: int) -> Branches:
         """The branches of a piecewise network at the first `count` inputs."""
@@ -204,7 +205,7 @@ class Point:
         flat = [x.reshape(MOST_PATTERNS, -1) for x in arrays]
         rows = np.concatenate([np.zeros((MOST_PATTERNS, 1)), *flat], axis=1)
         for k in np.unique(rows, axis=0, return_index=True)[1]:
-            yield self._everywhere(network, program, [x[k] for x in arrays])
+            yield self._everywhere(network, program, [np.asarray(x[k]) for x in arrays])
 
     def _everywhere(
         self, network: Network, program: ModularFunction, pattern: Sequence[np.ndarray]

@@ -381,7 +381,7 @@ def _inverse_tangent(
 ) -> Residues:
     """d(1/x) = −(1/x)² dx."""
     field = setting.field
-    return field.multiply(field.multiply(-y, y), moved[0])
+    return field.multiply(field.multiply(np.asarray(-y), y), moved[0])
 
 
 def _on_scalars(operation: Operation) -> Operation:
