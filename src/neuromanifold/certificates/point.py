@@ -22,6 +22,7 @@ from neuromanifold.algebra.modular.rules.formal import NonSquareError
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.certificates.cells import MOST_PATTERNS, branches, cells_for, pieces, real_inputs
 from neuromanifold.certificates.features import feature_obligations
+from neuromanifold.certificates.floats import float_obligations
 from neuromanifold.certificates.low_constants import mask_obligations
 from neuromanifold.certificates.program import (
     checked_program,
@@ -102,13 +103,13 @@ class Point:
         values = None if self.given is None else self.given.values
         is_piecewise = pieces(network) is not None
         arrays = self.branches(network, MOST_PATTERNS).arrays if is_piecewise else ()
-        masks = checked_program(network, batch).masks_read
+        program = checked_program(network, batch)
+        given = None if values is None else weight_leaves(network, values)
         shown = (
-            *feature_obligations(
-                network, None if values is None else weight_leaves(network, values)
-            ),
+            *feature_obligations(network, given),
             *self._formal_obligations(network, batch),
-            *mask_obligations(network, values, masks, arrays),
+            *mask_obligations(network, values, program.masks_read, arrays),
+            *self._float_obligations(network, program, given),
         )
         if is_piecewise:
             return shown
@@ -138,6 +139,15 @@ class Point:
             at = replace(source, fixed=fixed)
             checks.append(square_roots(program, at, relations, weights=True))
         return _together(checks)
+
+    def _float_obligations(
+        self, network: Network, program: ModularFunction, given: tuple[Any, ...] | None
+    ) -> tuple[Obligation, ...]:
+        """That floats have its exponentials; the built-in networks have no large constants."""
+        if network.architecture is not None:
+            return ()
+        patterns = [{}] if pieces(network) is None else list(self._patterns(network, program))
+        return float_obligations(program, given, patterns)
 
     def branches(self, network: Network, count: int) -> Branches:
         """The branches of a piecewise network at the first `count` inputs."""
