@@ -75,9 +75,8 @@ class RationalArray:
         distinct: the distinct numbers.
         places: for each entry the index of its number.
         dyadic: the floats that were read as their exact dyadic value.
-        suspects: those so small, beside the array's largest entry or with few bits by themselves,
-            that they may be rounding noise, as cos(π/2) = 6·10^-17 in a Fourier matrix, or
-            0.1 + 0.2 − 0.3 = 2^-54.
+        suspects: those so small, beside the array's largest entry or by themselves, that they may
+            be rounding noise, as cos(π/2) = 6·10^-17 in a Fourier matrix, or 0.1 + 0.2 − 0.3.
     """
 
     distinct: tuple[Fraction, ...]
@@ -111,7 +110,8 @@ def rational_array(values: np.ndarray) -> RationalArray:
     readings = [_reading(x) for x in distinct.tolist()]
     dyadic = [x for x, (_, as_float) in zip(distinct.tolist(), readings, strict=True) if as_float]
     noise = NOISE * float(np.abs(distinct).max(initial=0.0))
-    suspects = tuple(x for x in distinct.tolist() if 0 < abs(x) < noise or _is_noise(x))
+    small = {x for x in distinct.tolist() if 0 < abs(x) < noise}
+    suspects = tuple(sorted(small.union(filter(_is_noise, dyadic))))
     return RationalArray(tuple(number for number, _ in readings), places, tuple(dyadic), suspects)
 
 
@@ -126,12 +126,12 @@ def _reading(x: float) -> tuple[Fraction, bool]:
 
 
 def _is_noise(x: float) -> bool:
-    """Whether a number is as small, with as few bits, as what rounding leaves of 0.1 + 0.2 − 0.3.
+    """Whether a number is as small as what rounding leaves of 0.1 + 0.2 − 0.3.
 
     Numbers of order 1 leave a few units of 2^-53; numbers below 2^-64 are ends of the range of
     floats, such as the least normal one of single precision.
     """
-    return 2.0**-_LARGEST_POWER <= abs(x) < NOISE and _bits(x) <= _FEW_BITS
+    return 2.0**-_LARGEST_POWER <= abs(x) < NOISE
 
 
 def last_place(x: float) -> float:
