@@ -324,7 +324,20 @@ def test_masks_that_inputs_choose_and_that_are_added_are_covered():
     certificate = nm.certify(
         nm.network(f, np.zeros((3, 3)), {"m": np.ones(3, bool), "x": np.zeros(3)})
     )
-    assert certificate.rank == 6
+    assert certificate.lower == 6
+
+
+def test_what_floats_do_not_see_of_masked_inputs_is_no_dimension():
+    """Where something is masked, an entry of its own stands for it, which nothing sees."""
+
+    def f(w, x):
+        seen = jnp.concatenate([jnp.ones(1, bool), x["m"]])
+        h = jnp.where(seen[:, None], x["x"], w["stand-in"])
+        return jax.nn.softmax(h @ w["q"] + jnp.where(seen, 0.0, -1e9)) @ h
+
+    weights = {"q": np.zeros(2), "stand-in": np.zeros(2)}
+    found = nm.certify(nm.network(f, weights, {"m": np.ones(2, bool), "x": np.zeros((3, 2))}))
+    assert found.lower <= 2
 
 
 def test_masks_that_the_arguments_decide_are_refused():

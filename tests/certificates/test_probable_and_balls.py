@@ -152,7 +152,7 @@ def test_the_same_rank_at_further_points_is_probable():
 
 
 def test_points_that_disagree_are_not_probable(monkeypatch):
-    monkeypatch.setattr(module, "_rank", lambda *_: 7)
+    monkeypatch.setattr(module, "rank_of_rows", lambda *_: 7)
     found = nm.certify(nm.network(_product, TWO, np.zeros(3), name="product"))
     assert (found.verdict, found.probable) == ("bounds", None)
 

@@ -22,6 +22,7 @@ from neuromanifold.algebra.prime_field import DEFAULT_PRIME, PrimeField
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.ball_rank import ball_rank
 from neuromanifold.certificates.certificate import Certificate, Function, Reading
+from neuromanifold.certificates.floats import all_obligations
 from neuromanifold.certificates.jacobian import (
     JacobianRank,
     Readings,
@@ -94,7 +95,7 @@ def certify(
             found = jacobian_rank(bare, point, upper, kernel.checks, inputs, without=kernel.pivots)
         check_kernel(net, found, kernel)
         point = replace(point, cells=found.readings.cells or None)
-        shown = point.obligations(bare, found.batch)
+        shown = all_obligations(bare, point, found.batch)
         rank = max(0, found.rank - len(net.constants))
         if rank > upper and all(one.met for one in shown):
             raise _contradiction(net, rank, upper, source)

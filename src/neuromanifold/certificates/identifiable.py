@@ -39,6 +39,7 @@ from neuromanifold.certificates.exact import (
     upper_bound,
     weights_hash,
 )
+from neuromanifold.certificates.floats import all_obligations
 from neuromanifold.certificates.jacobian import settled_rank
 from neuromanifold.certificates.point import Point, at_a_point
 from neuromanifold.certificates.quantity import Quantity, parse_quantity
@@ -172,7 +173,7 @@ def identifiable(
         check_kernel(net, found, kernel)
         rows = gradients(field, at)
         grown = found.row_space.add(rows)
-        checks = point.obligations(net.bare, found.batch)
+        checks = all_obligations(net.bare, point, found.batch)
         beyond = found.rank + grown > upper + len(net.constants)
         moved_by = _moved_by(blocks, rows, net, field)
         if not moved_by:

@@ -60,6 +60,14 @@ def jacobian_rows(
         yield network.rows(values)
 
 
+def rank_of_rows(network: Network, point: Point, count: int) -> int:
+    """The rank of at least so many rows, of all columns."""
+    form = EchelonForm(network.columns, point.field)
+    for rows in jacobian_rows(network, point, count):
+        form.add(rows)
+    return form.rank
+
+
 def _redraw(network: Network, point: Point, arguments: tuple[Any, ...], start: int) -> Redraw:
     """Other weights, unless they were given, and other real inputs from the `start`-th on.
 

@@ -22,7 +22,6 @@ from neuromanifold.algebra.modular.rules.formal import NonSquareError
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.certificates.cells import MOST_PATTERNS, branches, cells_for, pieces, real_inputs
 from neuromanifold.certificates.features import feature_obligations
-from neuromanifold.certificates.floats import float_obligations
 from neuromanifold.certificates.low_constants import mask_obligations
 from neuromanifold.certificates.program import (
     checked_program,
@@ -70,6 +69,7 @@ class Point:
         given: these weights over any field, when they were given and not drawn.
         cells: how many real inputs give the branches of a piecewise network, in turn; None for as
             many as the rows call for.
+        chosen: the numbers of those that give them, if not all do.
     """
 
     field: PrimeField
@@ -78,6 +78,7 @@ class Point:
     weights: Residues
     given: GivenWeights | None = None
     cells: int | None = None
+    chosen: tuple[int, ...] = ()
 
     def draw(self, what: str, shape: tuple[int, ...]) -> Residues:
         """Residues for one purpose."""
@@ -109,7 +110,6 @@ class Point:
             *feature_obligations(network, given),
             *self._formal_obligations(network, batch),
             *mask_obligations(network, values, program.masks_read, arrays),
-            *self._float_obligations(network, program, given),
         )
         if is_piecewise:
             return shown
@@ -140,21 +140,13 @@ class Point:
             checks.append(square_roots(program, at, relations, weights=True))
         return _together(checks)
 
-    def _float_obligations(
-        self, network: Network, program: ModularFunction, given: tuple[Any, ...] | None
-    ) -> tuple[Obligation, ...]:
-        """That floats have its exponentials; the built-in networks have no large constants."""
-        if network.architecture is not None:
-            return ()
-        patterns = [{}] if pieces(network) is None else list(self._patterns(network, program))
-        return float_obligations(program, given, patterns)
-
     def branches(self, network: Network, count: int) -> Branches:
         """The branches of a piecewise network at the first `count` inputs."""
         values = None if self.given is None else self.given.values
         cells = self.cells or cells_for(network, count)
         found = branches(network, self.seed, values, cells)
-        return replace(found, arrays=[x[np.arange(count) % cells] for x in found.arrays])
+        numbers = np.resize(self.chosen or np.arange(cells), count) % cells
+        return replace(found, arrays=[x[numbers] for x in found.arrays])
 
     def _patterns(
         self, network: Network, program: ModularFunction

@@ -14,7 +14,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.modular.degrees import Degrees
 from neuromanifold.algebra.modular.formal.basis import SECOND_PRIMES
 from neuromanifold.algebra.modular.square_roots.groups import most_draws
@@ -24,7 +23,7 @@ from neuromanifold.certificates.jacobian import (
     BATCH,
     SPARE_ROWS,
     batches,
-    jacobian_rows,
+    rank_of_rows,
 )
 from neuromanifold.certificates.point import ATTEMPTS, Point, at_a_point
 from neuromanifold.certificates.program import rows_program
@@ -76,19 +75,12 @@ def probable(net: Network, point: Point, rank: int, inputs: int) -> Probable | N
         start = FURTHER * (1 + number)
 
         def compute(there: Point) -> int:
-            return _rank(net, replace(there, cells=cells), count)
+            return rank_of_rows(net, replace(there, cells=cells), count)
 
         attempts = range(start, start + ATTEMPTS)
         if at_a_point(net, field, point.seed, compute, point.given, attempts) != rank:
             return None
     return Probable(len(fields), 2, _error(net, point, rank, count, [f.modulus for f in fields]))
-
-
-def _rank(net: Network, point: Point, count: int) -> int:
-    form = EchelonForm(net.columns, point.field)
-    for rows in jacobian_rows(net, point, count):
-        form.add(rows)
-    return form.rank
 
 
 _degrees = lru_cache(maxsize=8)(Degrees)

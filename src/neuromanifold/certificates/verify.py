@@ -32,6 +32,7 @@ from neuromanifold.certificates.exact import (
     weights_hash,
 )
 from neuromanifold.certificates.features import NAME, freed
+from neuromanifold.certificates.floats import all_obligations
 from neuromanifold.certificates.jacobian import (
     batches,
     drawn,
@@ -191,7 +192,7 @@ def _recomputed(
     families = _family_ranks([(block.family, net.dense(block)) for block in blocks], p)
     upper, source = upper_bound(net, families)
     bare = net.bare
-    obligations = point.obligations(bare, count)
+    obligations = all_obligations(bare, point, count)
     readings = readings_of(bare, point, count, batches(count)[1])
     known = not readings.masks and _has_twin(obligations)  # constants are numbers to the twin
     matrix, exponents = _rows(bare, point, count, obligations, known)
