@@ -467,3 +467,10 @@ def test_a_bound_met_exactly_has_the_slopes_of_both_sides():
     assert rows[0].contains(0)
     assert rows[0].contains(3)
     assert [float(x) for x in rows[1:]] == [2.0, 0.0]
+
+
+def test_what_compares_with_a_tie_is_one():
+    f = lambda x: jnp.where((x + 1 > 4) != (x > 9), x, -x)  # noqa: E731
+    tie = in_balls(f, np.array(3.0)).item()
+    assert tie.contains(3)
+    assert tie.contains(-3)

@@ -297,6 +297,8 @@ def test_bad_primes_are_refused(prime, sentence):
         ({"seed": 2**63}, "seed must be a whole number from 0 to .* − 1; got 92"),
         ({"seed": "a"}, "seed must be a whole number"),
         ({"inputs": 2**60}, "inputs must be at least 1 and at most 10000000"),
+        ({"inputs": 2.5}, "inputs must be a whole number; got 2.5"),
+        ({"reading": "residue"}, "a reading is one of residues, balls; got 'residue'"),
     ],
 )
 def test_seeds_and_inputs_that_are_none_are_refused(arguments, text):

@@ -164,6 +164,8 @@ def test_how_constants_were_read_is_told():
     noisy = certify_function(lambda w, X: (w * X) @ fourier, values(4), values(4), name="noisy")
     assert noisy.readings.suspects
     assert "may be rounding noise" in str(noisy)
+    left = certify_function(lambda w, X: w * X * (0.1 + 0.2 - 0.3), values(), values())
+    assert "may be rounding noise: 5.6e-17" in str(left)
     mask = np.array([[0.0, -10000.0], [0.0, 0.0]])
 
     def masked(w, X):

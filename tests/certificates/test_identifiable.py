@@ -11,7 +11,7 @@ import neuromanifold as nm
 from neuromanifold.architecture import Architecture
 from neuromanifold.certificates.identifiable import identifiable
 from neuromanifold.certificates.quantity import parse_quantity
-from neuromanifold.errors import ArgumentError, DiagramError
+from neuromanifold.errors import ArgumentError, DiagramError, NotCoveredError
 from neuromanifold.networks.virtual import virtual_weights
 from neuromanifold.networks.weights import random_weights
 
@@ -317,3 +317,14 @@ def test_what_a_rare_cell_shows_is_determined(seed):
     found = identifiable(net, lambda w: w["v"][0, :, None] * w["W"], seed=seed)
     assert (found.answer, found.rank) == ("yes", 10)
     assert identifiable(net, lambda w: w["v"], seed=seed).answer == "no"
+
+
+def test_ranks_with_unknown_relations_are_no_answer():
+    """√(4x) is 2√x, so the first weight is seen by nothing: "yes" was wrong."""
+
+    def f(w, x):
+        return w[0] * (jnp.sqrt(4 * x) - 2 * jnp.sqrt(x)) + w[1] * x
+
+    net = nm.network(f, np.zeros(2), np.zeros(()))
+    with pytest.raises(NotCoveredError, match=r"not shown to be independent \(square roots: rank"):
+        identifiable(net, lambda w: w[0])

@@ -326,7 +326,20 @@ def test_masks_that_inputs_choose_and_that_are_added_are_covered():
     certificate = nm.certify(
         nm.network(f, np.zeros((3, 3)), {"m": np.ones(3, bool), "x": np.zeros(3)})
     )
-    assert certificate.rank == 6
+    assert certificate.lower == 6
+
+
+def test_what_floats_do_not_see_of_masked_inputs_is_no_dimension():
+    """Where something is masked, an entry of its own stands for it, which nothing sees."""
+
+    def f(w, x):
+        seen = jnp.concatenate([jnp.ones(1, bool), x["m"]])
+        h = jnp.where(seen[:, None], x["x"], w["stand-in"])
+        return jax.nn.softmax(h @ w["q"] + jnp.where(seen, 0.0, -1e9)) @ h
+
+    weights = {"q": np.zeros(2), "stand-in": np.zeros(2)}
+    found = nm.certify(nm.network(f, weights, {"m": np.ones(2, bool), "x": np.zeros((3, 2))}))
+    assert found.lower <= 2
 
 
 def test_masks_that_the_arguments_decide_are_refused():
@@ -460,3 +473,47 @@ def test_certificates_with_masks_of_large_numbers_verify(scores):
     assert certificate.rank == 2
     assert certificate.readings.masks
     assert nm.verify(certificate, net).agrees
+
+
+MASKED_THIRD = np.array([0.0, 0.0, -1e9])
+SHARES = jax.nn.softmax
+THIRD = np.array([False, False, True])
+
+
+@pytest.mark.parametrize(
+    ("f", "dimension"),
+    [
+        (lambda w, x: SHARES(jnp.concatenate([w @ x, np.array([-1e9])])), 6),
+        (lambda w, x: SHARES(jnp.pad(w @ x, 1, constant_values=-1e9)), 6),
+        (lambda w, x: SHARES((w @ x).at[2].set(-1e9)), 3),
+        (lambda w, x: jax.nn.sigmoid(w @ x + MASKED_THIRD), 6),
+        (lambda w, x: jax.nn.sigmoid(jnp.where(THIRD, -jnp.inf, w @ x)), 6),
+    ],
+)
+def test_what_is_laid_beside_others_or_seen_by_a_sigmoid_is_a_mask(f, dimension):
+    net = nm.network(f, np.zeros((3, 3)), np.zeros(3))
+    found = nm.certify(net)
+    assert found.lower == dimension
+    assert nm.verify(found, net).agrees
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w, x: SHARES(w @ x - np.array([0.0, 0.0, 1e9])),
+        lambda w, x: SHARES(-jnp.where(THIRD, 1e9, w @ x)),
+        lambda w, x: SHARES(np.eye(3) @ (w @ x + MASKED_THIRD)),
+        lambda w, x: lax.erf(w @ x + 1e5 * np.arange(3)),
+    ],
+)
+def test_numbers_that_floats_have_as_masks_prove_nothing(f):
+    net = nm.network(f, np.zeros((3, 3)), np.zeros(3))
+    found = nm.certify(net)
+    assert found.lower == 0
+    assert "floats have 0 or infinity for exponentials in it" in str(found)
+    assert nm.verify(found, net).agrees
+
+
+def test_large_constants_that_no_exponential_sees_are_numbers():
+    f = lambda w, x: w[0] * jnp.exp(x / 20000.0) + w[1] * jnp.exp(1e-3 * (1000.0 + x) * x)  # noqa: E731
+    assert nm.certify(nm.network(f, np.zeros(2), ONE)).verdict == "exact"

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from neuromanifold.algebra.modular import Obligation
 from neuromanifold.architecture import Architecture, Readout
 from neuromanifold.certificates.decode import decoded
+from neuromanifold.certificates.floats import FLOATS
 from neuromanifold.certificates.jacobian import Readings
 from neuromanifold.certificates.low_constants import MASKS
 from neuromanifold.certificates.probable import Probable
@@ -136,6 +137,11 @@ class Certificate(Displayed):
             why = "what stands for formal functions was not shown to be independent"
             if {o.name for o in failed} == {MASKS}:
                 why = "the large negative constants in it do not hide what they are added to"
+            if {o.name for o in failed} == {FLOATS}:
+                why = (
+                    "floats have 0 or infinity for exponentials in it that were read as numbers: "
+                    "select minus infinity where something is masked"
+                )
             if any(o.name == REAL_VALUES for o in failed):
                 why = "no real point was found at which it has a value"
             return (

@@ -9,7 +9,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import numpy as np
@@ -77,6 +77,8 @@ def certify(
     """
     started = time.perf_counter()
     field = certificate_field(prime, inputs)
+    if reading not in get_args(Reading):
+        raise ArgumentError(f"a reading is one of {', '.join(get_args(Reading))}; got {reading!r}")
     net = at_weights(network(subject, readout=readout), weights)
     if reading == "balls":
         return certify_in_balls(net, weights, field, seed, inputs)
@@ -267,6 +269,8 @@ def certificate_field(prime: int, inputs: int | None = None) -> PrimeField:
             f"a certificate needs a prime above 2^20 = {SMALLEST_PRIME}; got {prime}: "
             f"take {DEFAULT_PRIME}"
         )
+    if inputs is not None and not isinstance(inputs, (int, np.integer)):
+        raise ArgumentError(f"inputs must be a whole number; got {inputs!r}")
     if inputs is not None and not 1 <= inputs <= MOST_INPUTS:
         raise ArgumentError(f"inputs must be at least 1 and at most {MOST_INPUTS}; got {inputs}")
     return field

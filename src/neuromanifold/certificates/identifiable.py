@@ -9,7 +9,8 @@ What is proved. "No" is, in two cases. A proved symmetry's tangent vector v has 
 ∇g·v is not identically zero, and g changes along orbits on which the function does not. Or the rank
 with ∇g, a lower bound of the generic rank of both together, exceeds a proved upper bound of the
 dimension. "Yes" rests on the random point: a rank can be smaller there than generically, with a
-chance of about degree/p.
+chance of about degree/p. Where formal elements are not shown to be independent the ranks say
+nothing, and only a symmetry answers.
 
 At given weights the same is asked to first order: does ∇g vanish on ker J there? "No" is proved in
 the same two cases, for the floats as they are: tangent vectors and ranks are those at these
@@ -44,7 +45,7 @@ from neuromanifold.certificates.quantity import Quantity, parse_quantity
 from neuromanifold.certificates.symmetry_bound import known_generators, known_kernel
 from neuromanifold.certificates.virtual_rank import at_weights
 from neuromanifold.display import Displayed, Recorded
-from neuromanifold.errors import ArgumentError
+from neuromanifold.errors import ArgumentError, NotCoveredError
 from neuromanifold.networks.family import GeneratorBlock, Tensors
 from neuromanifold.networks.network import Network
 from neuromanifold.symmetry.families import network
@@ -194,7 +195,20 @@ def identifiable(
             inputs=found.inputs,
         )
 
-    return in_shown_cells(net, field, seed, compute, lambda one: one.obligations, given)
+    found = in_shown_cells(net, field, seed, compute, lambda one: one.obligations, given)
+    if not found.moved_by:
+        _check(found.obligations, called, net)
+    return found
+
+
+def _check(obligations: tuple[Obligation, ...], quantity: str, net: Network) -> None:
+    """Refuse to answer by ranks where formal elements may satisfy relations that are not known."""
+    unmet = [f"{o.name}: rank {o.rank} of {o.columns}" for o in obligations if not o.met]
+    if unmet:
+        raise NotCoveredError(
+            f"whether {net.name} determines {quantity} is not known: what stands for formal "
+            f"functions in it was not shown to be independent ({'; '.join(unmet)})"
+        )
 
 
 def _gradients(

@@ -230,7 +230,7 @@ def settled_rank(
     found = jacobian_rank(network, point, upper, kernel, without=without)
     if pieces(network) is None:
         return found
-    there = replace(point, cells=cells_for(network, found.inputs))
+    there = replace(point, cells=point.cells or cells_for(network, found.inputs))
     most = upper + len(network.constants)
     while found.rank < most and 2 * found.inputs <= most_inputs(network.columns):
         more = jacobian_rank(network, there, upper, kernel, 2 * found.inputs, without=without)

@@ -29,6 +29,7 @@ from neuromanifold.certificates.cells import (
     real_inputs,
 )
 from neuromanifold.certificates.features import feature_obligations
+from neuromanifold.certificates.floats import float_obligations
 from neuromanifold.certificates.low_constants import mask_obligations
 from neuromanifold.certificates.program import (
     checked_program,
@@ -44,7 +45,9 @@ from neuromanifold.networks.weights import checked_seed
 
 ATTEMPTS = 5
 MOST_TRIED = 16 * MOST_PATTERNS
-"""Real inputs among which there have to be `MOST_PATTERNS` in whose cells all is shown."""
+"""Inputs among which those are sought in whose cells all is shown, at most `MOST_PATTERNS`."""
+MOST_HOPELESS = 4 * MOST_PATTERNS
+"""Patterns after which that is given up, if nothing is shown in any of them."""
 MORE_ATTEMPTS = 64
 """Points drawn where radicands that depend on weights alone have to be squares."""
 
@@ -115,9 +118,7 @@ class Point:
         arrays = self.branches(network, MOST_PATTERNS).arrays if is_piecewise else ()
         masks = checked_program(network, batch).masks_read
         shown = (
-            *feature_obligations(
-                network, None if values is None else weight_leaves(network, values)
-            ),
+            *feature_obligations(network, self._given(network)),
             *self._formal_obligations(network, batch),
             *mask_obligations(network, values, masks, arrays),
         )
@@ -130,21 +131,23 @@ class Point:
         program = checked_program(network, batch)
         if not program.formals and not program.maxima:
             return ()
-        if self.given is None and pieces(network) is None:
-            shown = generic_obligations(network, batch, self.field)
-            if all(obligation.met for obligation in shown):
-                return shown
-        source, relations = self._source(network), self.relations(network, batch)
         if pieces(network) is None:
-            return obligations(program, source, relations)
-        checks = [
-            obligations(program, replace(source, fixed=fixed), relations)
-            for fixed in self._patterns(network, program)
-        ]
+            in_floats = float_obligations(network, program, self._given(network) or (), {})
+            if self.given is None:
+                shown = generic_obligations(network, batch, self.field)
+                if all(obligation.met for obligation in shown):
+                    return (*shown, *in_floats)
+            shown = obligations(program, self._source(network), self.relations(network, batch))
+            return (*shown, *in_floats)
+        in_a_cell = self._in_a_cell(network, batch)
+        checks = [tuple(in_a_cell(pattern)) for pattern in self._patterns(network)]
         if len(checks) > 1:  # roots of weights are those of all patterns
             program = rows_program(network, MOST_PATTERNS)
             fixed = self._fixed(network, self.branches(network, MOST_PATTERNS).arrays)
-            at = replace(source, fixed=fixed)
+            at, relations = (
+                replace(self._source(network), fixed=fixed),
+                self.relations(network, batch),
+            )
             checks.append(square_roots(program, at, relations, weights=True))
         return _together(checks)
 
@@ -153,35 +156,53 @@ class Point:
         leaves = None if self.given is None else weight_leaves(network, self.weights)
         return Source(self.field, self.seed, f"attempt {self.attempt}", leaves)
 
+    def _given(self, network: Network) -> tuple[Any, ...] | None:
+        """The leaves of the given weights, as floats, if there are any."""
+        return None if self.given is None else weight_leaves(network, self.given.values)
+
+    def _in_a_cell(
+        self, network: Network, batch: int
+    ) -> Callable[[Sequence[np.ndarray]], Iterator[Obligation]]:
+        """What has to be shown for the formal elements of a piecewise network with some branches.
+
+        One after the other, those that take little time first.
+        """
+        program, given = checked_program(network, batch), self._given(network) or ()
+        source, relations = self._source(network), self.relations(network, batch)
+
+        def shown(pattern: Sequence[np.ndarray]) -> Iterator[Obligation]:
+            yield from float_obligations(network, program, given, self._leaves(network, pattern))
+            fixed = self._everywhere(network, program, pattern)
+            yield from obligations(program, replace(source, fixed=fixed), relations)
+
+        return shown
+
     def passing_over(self, network: Network) -> "Point | None":
         """This point without the cells in which formal elements are not shown to be independent.
 
         Where an exponent is cut off, as by clipping, its exponential is a constant e^k, of which
         nothing is known, and a norm of neurons that are all off is that of zero. Other cells have a
-        rank all the same. None if there are no such cells, or too many.
+        rank all the same. None if all cells are such, or none is.
         """
-        program = checked_program(network, MOST_PATTERNS)
-        source, relations = self._source(network), self.relations(network, MOST_PATTERNS)
+        in_a_cell = self._in_a_cell(network, MOST_PATTERNS)
 
         def is_shown(pattern: Sequence[np.ndarray]) -> bool:
-            at = replace(source, fixed=self._everywhere(network, program, pattern))
             try:
-                return all(one.met for one in obligations(program, at, relations))
+                return all(one.met for one in in_a_cell(pattern))
             except (ZeroResidueError, NonSquareError, NotCoveredError):
                 return False
 
-        passed, shown = list[int](), dict[bytes, bool]()
+        passed, shown, kept = list[int](), dict[bytes, bool](), 0
         for n, pattern in enumerate(self._every_pattern(network)):
             key = b"".join(x.tobytes() for x in pattern)
             if key not in shown:
                 shown[key] = is_shown(pattern)
+            kept += shown[key]
             if not shown[key]:
                 passed.append(n)
-            elif n + 1 - len(passed) == MOST_PATTERNS:
-                return replace(self, passed=tuple(passed)) if passed else None
-            if len(shown) == MOST_PATTERNS and not any(shown.values()):
+            if kept == MOST_PATTERNS or (len(shown) == MOST_HOPELESS and not kept):
                 break
-        return None
+        return replace(self, cells=kept, passed=tuple(passed)) if kept and passed else None
 
     def _every_pattern(self, network: Network) -> Iterator[list[np.ndarray]]:
         """The branches at the first inputs, one after the other."""
@@ -197,15 +218,15 @@ class Point:
         found = branches(network, self.seed, values, cells, self.passed)
         return replace(found, arrays=[x[np.arange(count) % cells] for x in found.arrays])
 
-    def _patterns(
-        self, network: Network, program: ModularFunction
-    ) -> Iterator[dict[int, Residues]]:
-        """Each distinct pattern of branches, for all samples of a program at once, by leaf."""
+    def _patterns(self, network: Network) -> Iterator[list[np.ndarray]]:
+        """Each distinct pattern of branches; none of a network that has none."""
+        if pieces(network) is None:
+            return
         arrays = self.branches(network, MOST_PATTERNS).arrays
         flat = [x.reshape(MOST_PATTERNS, -1) for x in arrays]
         rows = np.concatenate([np.zeros((MOST_PATTERNS, 1)), *flat], axis=1)
         for k in np.unique(rows, axis=0, return_index=True)[1]:
-            yield self._everywhere(network, program, [np.asarray(x[k]) for x in arrays])
+            yield [np.asarray(x[k]) for x in arrays]
 
     def _everywhere(
         self, network: Network, program: ModularFunction, pattern: Sequence[np.ndarray]
@@ -216,8 +237,12 @@ class Point:
 
     def _fixed(self, network: Network, arrays: Sequence[Any]) -> dict[int, Residues]:
         """Branches as residues, by the number of their leaf."""
-        first = len(network.tensors) + len(real_inputs(network))
-        return {first + j: self.field.from_integers(x.astype(int)) for j, x in enumerate(arrays)}
+        leaves = self._leaves(network, arrays)
+        return {k: self.field.from_integers(x.astype(int)) for k, x in leaves.items()}
+
+    def _leaves(self, network: Network, arrays: Sequence[Any]) -> dict[int, Any]:
+        """Branches by the number of their leaf."""
+        return dict(enumerate(arrays, start=len(network.tensors) + len(real_inputs(network))))
 
 
 class NoPointError(ArgumentError):

@@ -63,9 +63,11 @@ def is_tie(x: Any, y: Any) -> bool:
 
 
 def _decided(function: Callable[[Any, Any], bool], negated: bool = False) -> BallRule:
-    """How two numbers compare; None for a tie, which is decided either way around it."""
+    """How two numbers compare; None for a tie, or where truth values compare that come of one."""
 
     def compared(x: Any, y: Any) -> bool | None:
+        if x is None or y is None:
+            return None
         return None if is_tie(x, y) else function(x, y) != negated
 
     return _truth(compared)

@@ -109,6 +109,14 @@ class ModularFunction:
         return _sorted([self.halves, *(c.dyadic for _, c in self._program.constants)])
 
     @property
+    def largest_constant(self) -> float:
+        """The largest of its constants, whatever their sign."""
+        sizes = (
+            float(abs(x)) for _, constant in self._program.constants for x in constant.distinct
+        )
+        return max(sizes, default=0.0)
+
+    @property
     def suspect_constants(self) -> tuple[float, ...]:
         """The constants that may be rounding noise, in increasing order."""
         return _sorted(constant.suspects for _, constant in self._program.constants)

@@ -70,7 +70,7 @@ def not_read(where: str, why: str = "") -> NotCoveredError:
 
 
 def _arranged(recorder: Recorder, equation: Any, operands: list[Value]) -> list[Value]:
-    sources = [recorder.unknown(operand, equation) for operand in operands]
+    sources = [recorder.beside(operand, equation) for operand in operands]
     arrangements = ARRANGEMENTS[equation.primitive.name](equation)
     return [
         recorder.move(arrangement, sources, variable.aval.shape)

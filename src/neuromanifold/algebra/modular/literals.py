@@ -2,7 +2,8 @@
 
 A program says 1/3 by writing the nearest float. A finite float x is therefore read as
 
-- itself, when it has so few bits that no rounding made it (0.375, 10^6, 123456789);
+- itself, when it has so few bits that no rounding made it (0.375, 10^6, 123456789); below 10^-12
+  they may be what rounding left, and are listed;
 - the rational number q = ± 2^k a/b with odd a and b up to `HEIGHT` that lies within one unit in the
   last place of x, when there is one (0.1, 1/3); up to `HEIGHT_SINGLE` in single precision;
 - its exact dyadic value otherwise (1/√2, π, e^36, the single-precision e); those are listed, since
@@ -74,8 +75,8 @@ class RationalArray:
         distinct: the distinct numbers.
         places: for each entry the index of its number.
         dyadic: the floats that were read as their exact dyadic value.
-        suspects: those of them so small beside the array's largest entry that they may be rounding
-            noise, as cos(π/2) = 6·10^-17 in a Fourier matrix.
+        suspects: those so small, beside the array's largest entry or by themselves, that they may
+            be rounding noise, as cos(π/2) = 6·10^-17 in a Fourier matrix, or 0.1 + 0.2 − 0.3.
     """
 
     distinct: tuple[Fraction, ...]
@@ -109,7 +110,8 @@ def rational_array(values: np.ndarray) -> RationalArray:
     readings = [_reading(x) for x in distinct.tolist()]
     dyadic = [x for x, (_, as_float) in zip(distinct.tolist(), readings, strict=True) if as_float]
     noise = NOISE * float(np.abs(distinct).max(initial=0.0))
-    suspects = tuple(x for x in distinct.tolist() if 0 < abs(x) < noise)
+    small = {x for x in distinct.tolist() if 0 < abs(x) < noise}
+    suspects = tuple(sorted(small.union(filter(_is_noise, dyadic))))
     return RationalArray(tuple(number for number, _ in readings), places, tuple(dyadic), suspects)
 
 
@@ -118,9 +120,18 @@ def _reading(x: float) -> tuple[Fraction, bool]:
     bits, exact = _bits(x), Fraction(x)
     is_long = bits > _SINGLE
     if bits <= _FEW_BITS or (is_long and x.is_integer() and abs(x) < _LARGEST_WHOLE):
-        return exact, False
+        return exact, _is_noise(x)
     near = rational_near(x, last_place(x), HEIGHT if is_long else HEIGHT_SINGLE)
     return (exact, True) if near is None else (near, False)
+
+
+def _is_noise(x: float) -> bool:
+    """Whether a number is as small as what rounding leaves of 0.1 + 0.2 − 0.3.
+
+    Numbers of order 1 leave a few units of 2^-53; numbers below 2^-64 are ends of the range of
+    floats, such as the least normal one of single precision.
+    """
+    return 2.0**-_LARGEST_POWER <= abs(x) < NOISE
 
 
 def last_place(x: float) -> float:

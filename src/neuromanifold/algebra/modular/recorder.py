@@ -261,9 +261,9 @@ class Recorder:
         hidden = argument.hidden if kind == "exp" else None
         self.read_masks(argument)
         place = (argument.slot, self._slots)
-        formal = Formal(
-            len(self.formals), kind, *place, argument.shape, samples, hidden, self.where(equation)
-        )
+        variable = equation.invars[0] if equation.params["kind"] == kind else None
+        at = (self.where(equation), variable)
+        formal = Formal(len(self.formals), kind, *place, argument.shape, samples, hidden, *at)
         self.formals.append(formal)
         inputs = [argument, *companions]
         return self.emit(operation(formal), inputs, argument.shape, tangent=tangent)
@@ -317,6 +317,14 @@ class Recorder:
                 "prime field"
             )
         return self._constant(rational_array(array), masked, self._mixed_masks(array))
+
+    def beside(self, value: Value, equation: Any) -> Unknown:
+        """The value as residues, laid beside others: its large negative constants may be masks."""
+        found = self.unknown(value, equation)
+        if isinstance(value, Unknown):
+            return found
+        low = np.isfinite(value.array) & (value.array <= MASKING)
+        return replace(found, doubtful=self.doubt(value.array, low)) if low.any() else found
 
     def _mixed_masks(self, array: np.ndarray) -> np.ndarray | None:
         """The large negative entries of a constant array that has others, as an added mask has."""

@@ -15,6 +15,7 @@ from dataclasses import field as attribute
 from fractions import Fraction
 from functools import lru_cache
 from math import lcm
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class Formal:
         samples: whether the first axis runs over samples; else it depends on weights alone.
         hidden: the entries that a mask hides; None when there are none.
         where: the primitive and the line it comes from.
+        variable: of the jaxpr that was recorded, what the function is taken of; None for the
+            exponential of −u² beside erf(u).
     """
 
     number: int
@@ -56,6 +59,7 @@ class Formal:
     samples: bool
     hidden: np.ndarray | None
     where: str
+    variable: Any = None
 
 
 @dataclass(frozen=True, eq=False)

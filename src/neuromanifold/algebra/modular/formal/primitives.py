@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching
+from jax.interpreters import ad, batching, mlir
 
 Kind = Literal["exp", "log", "root", "erf", "turn"]
 
@@ -88,3 +88,4 @@ def _vectorised(
 
 ad.primitive_jvps[formal_p] = _derivative
 batching.primitive_batchers[formal_p] = _vectorised
+mlir.register_lowering(formal_p, mlir.lower_fun(_in_floats, multiple_results=True))

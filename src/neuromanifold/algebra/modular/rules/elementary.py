@@ -138,7 +138,7 @@ OPENINGS: dict[str, OpeningRule] = {
     "integer_pow": _whole_power,
     "log": _made(lambda f, x: f("log", x)),
     "log1p": _made(lambda f, x: f("log", 1.0 + x)),
-    "logistic": _made(lambda f, x: 1.0 / (1.0 + f("exp", -x))),
+    "logistic": _made(lambda f, x: 1.0 - 1.0 / (1.0 + f("exp", x))),  # a mask in x hides it
     "pow": _pow,
     "reduce_max": _reduce_max,
     "rsqrt": _made(lambda f, x: 1.0 / f("root", x)),

@@ -67,7 +67,7 @@ def sources_of(equation: Any, operands: Sequence[Any]) -> Any:
 def _move(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
     """The entries from where `sources_of` says; one more source holds what a gather fills in."""
     moved = MOVED[equation.primitive.name]
-    sources = [recorder.unknown(values[place], equation) for place in moved]
+    sources = [recorder.beside(values[place], equation) for place in moved]
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
         operands = _positions(recorder, equation, values, moved)
         operands |= {k: np.empty(x.shape) for k, x in zip(moved, sources, strict=True)}

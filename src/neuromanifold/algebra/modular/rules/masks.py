@@ -5,14 +5,12 @@ the function is not built from rational functions and exponentials.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.recorder import (
-    MASKING,
     Known,
     Recorder,
     Rule,
@@ -128,11 +126,7 @@ def _chosen(recorder: Recorder, equation: Any, case: Value, chosen: np.ndarray) 
         return case
     array = np.broadcast_to(case.array, chosen.shape)
     array = np.where(chosen, array, np.zeros((), array.dtype))
-    constant = recorder.unknown(Known(array), equation)
-    low = np.isfinite(array) & (array <= MASKING)
-    if low.any() and not chosen.all():
-        return replace(constant, doubtful=recorder.doubt(array, low))
-    return constant
+    return (recorder.unknown if chosen.all() else recorder.beside)(Known(array), equation)
 
 
 def _choose(chosen: np.ndarray, cases: Sequence[np.ndarray]) -> np.ndarray:
