@@ -321,6 +321,12 @@ def test_a_kernel_that_is_zero_is_said_to_be():
     assert "the kernel is zero, of 2 parameters none is moved by a symmetry" in str(found)
 
 
+def test_of_a_rank_that_is_not_proved_the_kernel_is_the_one_found():
+    found = nm.discover(nm.network(lambda w, t: jnp.exp(w[t]), np.zeros(3), np.array(2)))
+    assert (found.certificate.lower, found.kernel, found.unexplained) == (0, 0, 0)
+    assert "the kernel found, not proved, is zero" in str(found)
+
+
 def convolved(x, kernel):
     names = ("NCH", "OIH", "NCH")
     return jax.lax.conv_general_dilated(x[None], kernel, (1,), "VALID", dimension_numbers=names)[0]
