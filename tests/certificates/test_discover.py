@@ -248,7 +248,7 @@ def test_a_symmetry_times_a_function_of_the_weights_is_counted_once():
             (4, 3),
             [("2 dimensions of gl_4", 2)],  # O_2 × O_2, not O_4
         ),
-        (lambda w, x: jnp.stack([w[0] * w[1], w[2]]) * x[0], 3, [("1 dimensions of gl_3", 1)]),
+        (lambda w, x: jnp.stack([w[0] * w[1], w[2]]) * x[0], 3, [("1 dimension of gl_3", 1)]),
         (lambda w, x: jnp.prod(w) * x[0], 3, [("scalings of 3, of determinant 1", 2)]),
         (
             lambda w, x: jnp.sum((w @ x) ** 2) / jnp.sum((w @ x[::-1]) ** 2),
@@ -296,7 +296,7 @@ def test_a_network_is_traced_once_for_all_seeds_and_whatever_is_known_about_it()
         (
             lambda w, x: jnp.stack([w["a"][0] * w["b"][0], w["a"][1], w["b"][1]]) * x[0],
             ((2,), (2,)),
-            "1 dimensions of gl_2 on a axis 0, b axis 0",
+            "1 dimension of gl_2 on a axis 0, b axis 0",
         ),
         (lambda w, x: jnp.sum(w["a"]) * x + w["b"], ((2,), (2,)), "translations on a constant"),
         (
@@ -319,6 +319,12 @@ def test_groups_that_act_about_a_point_or_on_a_part_have_their_names(f, shapes, 
 def test_a_kernel_that_is_zero_is_said_to_be():
     found = nm.discover(nm.network(lambda w, x: w * x, np.zeros(2), np.zeros(2)))
     assert "the kernel is zero, of 2 parameters none is moved by a symmetry" in str(found)
+
+
+def test_of_a_rank_that_is_not_proved_the_kernel_is_the_one_found():
+    found = nm.discover(nm.network(lambda w, t: jnp.exp(w[t]), np.zeros(3), np.array(2)))
+    assert (found.certificate.lower, found.kernel, found.unexplained) == (0, 0, 0)
+    assert "the kernel found, not proved, is zero" in str(found)
 
 
 def convolved(x, kernel):

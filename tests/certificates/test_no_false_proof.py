@@ -302,6 +302,10 @@ ONE_DIMENSION = {
         lambda w, x: w[0] * x[0] + w[1] * wrapped(jnp.arange(4)) @ x**2,
         np.zeros(4),
     ),
+    "the end of 8 bits": (
+        lambda w, x: w[0] * x + w[1] * x**2 * ((300.7 * jnp.arange(2)).astype(jnp.int8)[1] - 127),
+        ONE,
+    ),
     "whole numbers of 32 bits": (
         lambda w, t: w[0] + w[1] * (t * 65536 * 65536 % 7).astype(jnp.float32),
         np.int64(5),

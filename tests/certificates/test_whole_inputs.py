@@ -95,6 +95,17 @@ def test_formal_functions_of_tokens_alone_are_not_called_proved():
     assert not found.lower_is_proved
 
 
+def test_a_whole_part_of_a_constant_that_has_none_may_be_left_out():
+    """A table of relative positions, as T5 has one, takes the logarithm of distance zero too."""
+
+    def f(w, x):
+        distance = jnp.arange(3)
+        return w[jnp.where(distance < 1, 0, 1 + jnp.log(distance).astype(int))] @ x
+
+    found = nm.certify(nm.network(f, np.zeros(2), np.zeros(3)))
+    assert (found.verdict, found.lower) == ("exact", 2)
+
+
 def _rms(x):
     return x / jnp.sqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1)
 

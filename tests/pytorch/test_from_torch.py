@@ -1,5 +1,7 @@
 """PyTorch modules become JAX functions that compute the same."""
 
+from dataclasses import dataclass
+
 import jax
 import numpy as np
 import pytest
@@ -113,6 +115,69 @@ def test_tensors_that_a_module_makes_itself_are_constants():
     assert (found.rank, found.lower_is_proved) == (12, True)
 
 
+def test_a_mask_of_minus_infinity_is_a_constant():
+    """Tokens that see themselves alone: one affine map, of 24 parameters 6."""
+
+    class Given(Masked):
+        def forward(self, x, mask):
+            return self.attention(x, x, x, attn_mask=mask)[0]
+
+    mask = torch.full((3, 3), -torch.inf).fill_diagonal_(0.0)
+    inputs = (torch.zeros(3, 1, 2), mask)
+    assert set(torch_function(Given().eval(), inputs).inputs) == {"0"}
+    assert certify(from_torch(Given().eval(), inputs)).lower == 6
+
+
+def test_a_mask_of_ones_beside_tokens_is_a_constant():
+    class Hidden(torch.nn.Embedding):
+        def forward(self, tokens, mask):
+            return super().forward(tokens) * mask[:, None]
+
+    inputs = {"tokens": torch.tensor([0, 2]), "mask": torch.tensor([1, 0])}
+    assert set(torch_function(Hidden(3, 2), inputs).inputs) == {"tokens"}
+    assert set(torch_function(torch.nn.Embedding(2, 2), torch.tensor([0, 1])).inputs) == {"0"}
+
+
+class Remembers(torch.nn.Linear):
+    """A module with tensors that it does not register, and a memory."""
+
+    def __init__(self):
+        super().__init__(2, 2)
+        self.table, self.seen, self.again = None, [], [self.weight]
+        self.mask = torch.tensor([1.0, 0.0])
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        if self.table is None:
+            self.table = torch.cos(torch.arange(2.0))
+        self.calls += 1
+        self.seen.append(super().forward(x) * self.mask + self.again[0] @ self.table)
+        return self.calls * sum(self.seen)
+
+
+def test_every_call_is_the_first_one():
+    """Half of the bias and of the weight are masked, but the weight is added as it is."""
+    found = certify(from_torch(Remembers().eval(), torch.zeros(2)))
+    assert (found.parameters, found.lower, found.lower_is_proved) == (6, 4, True)
+
+
+@dataclass
+class Pair:
+    """A result that is neither a tuple nor a dictionary."""
+
+    first: torch.Tensor
+    second: torch.Tensor
+
+
+def test_tensors_in_dataclasses_are_looked_at():
+    class Paired(torch.nn.Bilinear):
+        def forward(self, x):
+            return x.sum(), Pair(self.weight[0] @ x, self.bias * x)
+
+    found = certify(from_torch(Paired(2, 2, 2), torch.zeros(2)))
+    assert (found.verdict, found.parameters, found.lower) == ("probable", 10, 6)
+
+
 def test_nested_arguments_vary_too():
     """An LSTM cell: the two biases shift against each other, and nothing else is lost."""
     cell, state = torch.nn.LSTMCell(2, 2).eval(), (torch.zeros(1, 2), torch.zeros(1, 2))
@@ -138,6 +203,27 @@ class Noisy(Solved):
 
     def forward(self, x):
         return x @ self.w + torch.randn(2)
+
+
+class SolvedInSingle(Solved):
+    """The same, which has no value in double precision."""
+
+    def forward(self, x):
+        return torch.linalg.solve(self.w, x.float())
+
+
+class Dropping(Solved):
+    """A module that drops entries in evaluation mode too."""
+
+    def forward(self, x):
+        return torch.nn.functional.dropout(x @ self.w)
+
+
+class Valueless(Solved):
+    """A module that PyTorch cannot evaluate."""
+
+    def forward(self, x):
+        return torch.matmul(x.half(), self.w)
 
 
 class Uncopied(torch.nn.Linear):
@@ -170,7 +256,10 @@ def test_a_weight_that_is_kept_of_its_direction_and_length():
         (torch.nn.Linear(2, 2), torch.zeros(2, device="meta"), "an input has no values to read"),
         (torch.nn.Linear(2, 2), ({"a": 1, 2: 3},), "the inputs have no order"),
         (Solved(), torch.eye(2), "Solved is another function in JAX than in PyTorch"),
+        (SolvedInSingle(), torch.eye(2), "SolvedInSingle is another function in JAX than in Py"),
         (Noisy(), torch.eye(2), "it draws random numbers, or torchax translates"),
+        (Dropping(), torch.eye(2), "Dropping is another function in JAX than in PyTorch"),
+        (Valueless(), torch.eye(2), "Valueless has no value in PyTorch at random weights in"),
         (torch.nn.LazyLinear(2), torch.zeros(2), "LazyLinear has parameters without a shape yet"),
         (torch.nn.ReLU(), torch.zeros(2), "no parameter of ReLU that requires a gradient reaches"),
         (torch.nn.Linear(2, 2), torch.zeros(3), "Linear cannot be traced"),

@@ -100,8 +100,8 @@ def certify(
             raise _contradiction(net, rank, upper, source)
         if found.rank == 0 and net.architecture is None:
             raise ArgumentError(
-                f"the output of {net.name} depends on none of its weights; "
-                "give the weights as the first argument"
+                f"the output of {net.name} depends on none of its weights, or not near random "
+                "ones; of a JAX function these are the first argument"
             )
         return Certificate(
             attempt=point.attempt,

@@ -288,8 +288,8 @@ def at_a_point(
         attempt += 1
     raise NoPointError(
         f"a denominator is zero or a radicand no square mod {field.modulus} at {last} points "
-        "in a row; the function divides by something that vanishes identically, or try another "
-        "--prime"
+        "in a row; the function divides by something that vanishes identically, or takes too many "
+        "roots of weights alone (of tokens: give the embedded ones), or try another prime"
     )
 
 

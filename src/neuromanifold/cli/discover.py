@@ -40,8 +40,7 @@ def discover(
     print_answer(
         run.json,
         found.to_dict(),
-        f"{found.certificate.subject}: {found.explained} of the {found.kernel} dimensions of the "
-        f"kernel are symmetries, {found.unexplained} unexplained.",
+        f"{found.certificate.subject}: {found.account}.",
         *(columns([("dimensions", "group", "moves"), *rows]) if rows else ()),
         str(found.certificate),
     )

@@ -79,9 +79,25 @@ def _by_numpy(equation: Any, arrays: Sequence[np.ndarray]) -> Sequence[Any] | No
 
 def converted(array: np.ndarray, dtype: Any) -> np.ndarray:
     """The array in another type; every float becomes a float64."""
+    if array.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
+        return _whole(array, np.dtype(dtype))
     if not jax.dtypes.issubdtype(dtype, np.floating):
         return array.astype(dtype)
     return widen(array) if array.dtype == np.float32 else array.astype(np.float64)
+
+
+def _whole(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Floats as whole numbers: the nearest end for what lies outside, 0 for NaN, as in JAX.
+
+    The ends for an infinity are those of 32 bits, JAX's default, so that a program may make and
+    leave out the whole part of log 0, as tables of relative positions do.
+    """
+    ends = np.iinfo(dtype)
+    narrow = np.iinfo(f"{dtype.kind}{min(dtype.itemsize, 4)}")
+    array = np.nan_to_num(array.astype(np.float64), posinf=narrow.max, neginf=narrow.min)
+    inside = np.trunc(array)
+    found = np.where((inside > ends.min) & (inside < ends.max), inside, 0).astype(dtype)
+    return np.where(inside >= ends.max, ends.max, np.where(inside <= ends.min, ends.min, found))
 
 
 def _iota(params: dict[str, Any]) -> np.ndarray:

@@ -164,13 +164,13 @@ class _Part:
         own = self._identity()
         if not self.axes or own is None:
             what = "scaling about a point" if count == 1 else "scalings and translations"
-            name = f"{count} dimensions of matrices and factors" if self.axes else what
+            name = f"{_counted(count)} of matrices and factors" if self.axes else what
             return Block(name, count, moves)
         n = self.axes[0].part.shape[self.axes[0].axis]
         matrices, identity = _matrices(self.axes[0], self.rows), allowed.reduce(own[None])[0]
         shares = _shares(self.factors, identity, self.field)
         if shares is None:
-            return Block(f"{count} dimensions of matrices and factors", count, moves)
+            return Block(f"{_counted(count)} of matrices and factors", count, moves)
         matrices = self.field.reduce(matrices + shares[:, None, None] * np.eye(n))
         return Block(self._group(matrices, skew=False), count, moves)
 
@@ -182,9 +182,9 @@ class _Part:
         if skew and seen == n * (n - 1) // 2:
             name = f"O_{n}"
         else:
-            name = _by_coordinates(matrices, seen, traceless) or f"{seen} dimensions of gl_{n}"
+            name = _by_coordinates(matrices, seen, traceless) or f"{_counted(seen)} of gl_{n}"
         affine = any(f.kind != "axis" for f in self.own)
-        more = f" and {count - seen} {'translations' if affine else 'more dimensions'}"
+        more = f" and {_counted(count - seen, 'translation' if affine else 'more dimension')}"
         return name + (more if count > seen else "")
 
     def _identity(self) -> Float[np.ndarray, " parts"] | None:
@@ -251,6 +251,10 @@ def _is_rotary(matrices: Float[np.ndarray, "count 2 2"]) -> bool:
     """Whether these are multiples of rotations of a plane."""
     equal = np.array_equal(matrices[:, 0, 0], matrices[:, 1, 1])
     return equal and np.array_equal(matrices[:, 0, 1], -matrices[:, 1, 0])
+
+
+def _counted(number: int, what: str = "dimension") -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _without_axes(fields: list[Field], count: int) -> str:

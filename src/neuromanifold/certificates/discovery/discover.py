@@ -57,8 +57,8 @@ class Discovery(Displayed):
 
     @property
     def kernel(self) -> int:
-        """The dimension of the kernel of the Jacobian."""
-        return self.certificate.parameters - self.certificate.lower
+        """The dimension of the kernel of the Jacobian by the rank found, which may be no proof."""
+        return self.certificate.parameters - self.certificate.rank
 
     @property
     def unexplained(self) -> int:
@@ -66,18 +66,25 @@ class Discovery(Displayed):
         return self.kernel - self.explained
 
     def __str__(self) -> str:
-        subject, count = self.certificate.subject, self.certificate.parameters
-        found = "; ".join(map(str, self.blocks)) or "none"
-        said = (
-            f"{self.explained} of the {self.kernel} dimensions of the kernel are symmetries, "
-            f"{self.unexplained} unexplained, of {count} parameters: {found}"
-        )
+        found = ": " + ("; ".join(map(str, self.blocks)) or "none")
         if not self.kernel:
-            said = f"the kernel is zero, of {count} parameters none is moved by a symmetry"
+            found = " none is moved by a symmetry"
         return (
-            f"{subject}: {said} (checked at {self.points[1]} fresh points; "
+            f"{self.certificate.subject}: {self.account}, of {self.certificate.parameters} "
+            f"parameters{found} (checked at {self.points[1]} fresh points; "
             f"prime {self.certificate.prime}, seed {self.certificate.seed})."
             f"{self.certificate.notes}"
+        )
+
+    @property
+    def account(self) -> str:
+        """How much of the kernel is explained, in words."""
+        kernel = "kernel" if self.certificate.lower_is_proved else "kernel found, not proved,"
+        if not self.kernel:
+            return f"the {kernel} is zero"
+        return (
+            f"{self.explained} of the {self.kernel} dimensions of the {kernel} are symmetries, "
+            f"{self.unexplained} unexplained"
         )
 
     def _parts(self) -> list[tuple[str, int]]:

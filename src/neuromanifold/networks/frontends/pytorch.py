@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import Any
 
@@ -62,8 +62,10 @@ def torch_function(
     """A PyTorch module as a JAX function of its parameters, by way of torchax.
 
     Parameters that require a gradient are weights; others and all buffers are constants. Real
-    tensors among the inputs vary, and everything else is a constant. Without any, tensors of
-    integers vary, from 0 to their largest entry: the tokens of a language model.
+    tensors among the inputs vary, but for masks with infinite entries, and everything else is a
+    constant. Without any, tensors of integers vary, from 0 to their largest entry: the tokens of a
+    language model. Beside some with an entry above 1, those without are masks, and constants.
+    Every call is the first one: what a module keeps of a call is forgotten.
 
     Args:
         module: a `torch.nn.Module` in evaluation mode.
@@ -81,37 +83,48 @@ def torch_function(
         raise ArgumentError(
             f"{type(module).__name__} has parameters without a shape yet; call it once first"
         )
-    module = _copied(module)
+    module = _copied(module, torch)
     named, structure = _named(inputs, torch)
     varying = _varying(named, torch)
-    state = {**dict(module.named_buffers()), **dict(module.named_parameters())}
-    arrays = {name: value.detach().numpy() for name, value in state.items()}
+    parameters = dict(module.named_parameters())
+    still = [x for x in _tensors(module, torch) if not isinstance(x, torch.nn.Parameter)]
+    key = jax.random.key(0)
 
     def apply(weights: Mapping[str, Any], X: Mapping[str, Any]) -> tuple[Any, ...]:
-        constants = {n: jax.numpy.asarray(x) for n, x in arrays.items() if n not in weights}
-        state, arguments = environment.j2t_iso(({**constants, **weights}, dict(X)))
+        drawn, arguments = environment.j2t_iso((dict(weights), dict(X)))
+        constants = [*still, *(p for n, p in parameters.items() if n not in drawn)]
+        held = {id(x): _constant(x, torch, environment) for x in constants}
+        fresh = copy.deepcopy(module, {**held, **{id(parameters[n]): w for n, w in drawn.items()}})
         leaves = [
             arguments[n] if n in arguments else _constant(value, torch, environment)
             for n, value in named.items()
         ]
-        with environment, torch.device("jax"):  # also of tensors that the module makes itself
-            result = called(state, structure.unflatten(leaves))
+        with (
+            environment,
+            environment.override_property(prng=key),
+            torch.device("jax"),  # also of tensors that the module makes itself
+        ):
+            result = called(fresh, structure.unflatten(leaves))
         return _real_leaves(environment.t2j_iso(_leaves(result, torch)))
 
-    def called(state: Mapping[str, Any], found: Any) -> Any:
+    def called(fresh: Any, found: Any) -> Any:
         positional, keywords = ((), found) if isinstance(found, dict) else (found, {})
-        result = torch.func.functional_call(module, state, positional, keywords)
+        result = fresh(*positional, **keywords)
         return result if output is None else output(result)
 
-    def in_torch(weights: Mapping[str, Any], X: Mapping[str, Any]) -> list[np.ndarray]:
-        drawn = {n: torch.from_numpy(x) for n, x in X.items()}
+    def in_torch(
+        weights: Mapping[str, Any], X: Mapping[str, Any], precision: Any
+    ) -> list[np.ndarray]:
+        drawn = {n: _cast(torch.from_numpy(x), precision) for n, x in X.items()}
         leaves = [drawn.get(n, value) for n, value in named.items()]
-        result = called(
-            {n: torch.from_numpy(x) for n, x in weights.items()}, structure.unflatten(leaves)
-        )
-        return [x.detach().numpy() for x in _leaves(result, torch) if x.is_floating_point()]
+        held = {id(x): _cast(x, precision) for x in _tensors(module, torch)}
+        held |= {id(parameters[n]): torch.from_numpy(w).to(precision) for n, w in weights.items()}
+        with _default_precision(torch, precision):
+            result = called(copy.deepcopy(module, held), structure.unflatten(leaves))
+        reals = [x for x in _leaves(result, torch) if x.is_floating_point()]
+        return [x.detach().double().numpy() for x in reals]
 
-    trained = {n: arrays[n] for n, p in module.named_parameters() if p.requires_grad}
+    trained = {n: p.detach().numpy() for n, p in parameters.items() if p.requires_grad}
     try:
         used = _used(apply, trained, varying)
     except ArgumentError:
@@ -126,18 +139,18 @@ def torch_function(
             f"no parameter of {type(module).__name__} that requires a gradient reaches its output, "
             "so there are no weights; set requires_grad on those to vary"
         )
-    with _double_precision(torch):
-        _check_translation(type(module).__name__, apply, in_torch, trained, varying)
+    with _default_precision(torch, torch.double):
+        _check_translation(type(module).__name__, apply, in_torch, trained, varying, torch)
     return TorchFunction(
         type(module).__name__, apply, {n: x for n, x in trained.items() if n in used}, varying
     )
 
 
 @contextmanager
-def _double_precision(torch: Any) -> Iterator[None]:
+def _default_precision(torch: Any, precision: Any) -> Iterator[None]:
     """Tensors that a module makes itself have the precision of its parameters."""
     before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.double)
+    torch.set_default_dtype(precision)
     try:
         yield
     finally:
@@ -150,11 +163,13 @@ def _check_translation(
     in_torch: Callable[..., list[np.ndarray]],
     weights: dict[str, np.ndarray],
     inputs: dict[str, np.ndarray],
+    torch: Any,
 ) -> None:
     """Refuse a function that is not the module's at random weights and a random input.
 
     torchax may read an operator otherwise than PyTorch does: `torch.linalg.solve` of two matrices,
-    for one. What draws random numbers differs too.
+    for one. What draws random numbers differs too. A module with parts of single precision only has
+    no value in double precision; both are compared in single precision then.
     """
     generator = np.random.default_rng(0)
     at = {n: x + _NEAR * generator.standard_normal(x.shape) for n, x in weights.items()}
@@ -163,9 +178,15 @@ def _check_translation(
         for n, x in inputs.items()
     }
     try:
-        expected = in_torch(at, X)
-    except Exception:  # no value to compare with: parts of the module are of one precision only
-        return
+        expected = in_torch(at, X, torch.double)
+    except Exception:
+        try:
+            expected = in_torch(at, X, torch.float)
+        except Exception as error:
+            raise ArgumentError(
+                f"{name} has no value in PyTorch at random weights in double or single precision "
+                f"to compare with: {type(error).__name__}: {reason(error)}"
+            ) from None
     with jax.enable_x64(True):
         found = [np.asarray(x) for x in jax.jit(apply)(at, X)]
     same = [x.shape for x in found] == [x.shape for x in expected]
@@ -181,20 +202,31 @@ def _agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
     return np.allclose(mine, theirs, rtol=_AGREE, atol=_AGREE * size, equal_nan=True)
 
 
-def _copied(module: Any) -> Any:
+def _copied(module: Any, torch: Any) -> Any:
     """The module in evaluation mode and double precision.
 
     Tensors that it keeps of parameters, such as the weight of `weight_norm`, are copied as values:
     what copies modules takes no others.
     """
-    kept = [x for part in module.modules() for x in vars(part).values() if hasattr(x, "is_leaf")]
-    memo = {id(x): x.detach().clone() for x in kept if not x.is_leaf}
+    kept = [x for x in _tensors(module, torch) if not isinstance(x, torch.nn.Parameter)]
     try:
+        memo = {id(x): _cast(x, torch.double) for x in kept}
         return copy.deepcopy(module, memo).eval().cpu().double()
     except Exception as error:
         raise ArgumentError(
             f"{type(module).__name__} cannot be copied: {type(error).__name__}: {reason(error)}"
         ) from None
+
+
+def _tensors(module: Any, torch: Any) -> list[Any]:
+    """All tensors that a module holds, whether it registers them or not."""
+    return [x for part in module.modules() for x in _leaves(vars(part), torch)]
+
+
+def _cast(tensor: Any, precision: Any) -> Any:
+    """The tensor as a value of its own, in some precision if it is real."""
+    value = tensor.detach().cpu().clone()
+    return value.to(precision) if value.is_floating_point() else value
 
 
 def _used(apply: Callable[..., Any], weights: dict[str, Any], inputs: Any) -> set[str]:
@@ -240,11 +272,12 @@ def _named(inputs: Any, torch: Any) -> tuple[dict[str, Any], jax.tree_util.PyTre
 
 
 def _varying(named: Mapping[str, Any], torch: Any) -> dict[str, np.ndarray]:
-    """The real tensors; without any, those of integers."""
+    """The real tensors; without any, those of integers, which say more than yes or no."""
     tensors = {n: x for n, x in named.items() if isinstance(x, torch.Tensor)}
-    real = {n: x for n, x in tensors.items() if x.is_floating_point()}
+    real = {n: x for n, x in tensors.items() if x.is_floating_point() and _is_finite(x)}
     whole = {n: x for n, x in tensors.items() if x.dtype in (torch.int32, torch.int64)}
-    found = real or whole
+    tokens = {n: x for n, x in whole.items() if torch.any(x > 1)}
+    found = real or tokens or whole
     if not found:
         raise ArgumentError(
             "no input is a tensor of real numbers or of integers, so nothing varies; give one (of "
@@ -258,6 +291,11 @@ def _varying(named: Mapping[str, Any], torch: Any) -> dict[str, np.ndarray]:
         ) from None
 
 
+def _is_finite(tensor: Any) -> bool:
+    """Whether no entry hides something, as those of a mask do."""
+    return tensor.is_meta or bool(tensor.isfinite().all())
+
+
 def _constant(value: Any, torch: Any, environment: Any) -> Any:
     """A tensor as a constant of JAX; everything else as it is."""
     if not isinstance(value, torch.Tensor):
@@ -266,11 +304,13 @@ def _constant(value: Any, torch: Any, environment: Any) -> Any:
 
 
 def _leaves(result: Any, torch: Any) -> list[Any]:
-    """The tensors in a result, which may be nested in tuples, dictionaries and dataclasses."""
+    """The tensors in something, which may be nested in tuples, dictionaries and dataclasses."""
     if isinstance(result, torch.Tensor):
         return [result]
     if isinstance(result, Mapping):
-        return [leaf for value in result.values() for leaf in _leaves(value, torch)]
+        result = tuple(result.values())
+    elif is_dataclass(result) and not isinstance(result, (type, torch.nn.Module)):
+        result = tuple(getattr(result, field.name) for field in fields(result))
     if isinstance(result, (tuple, list)):
         return [leaf for value in result for leaf in _leaves(value, torch)]
     return []
