@@ -18,6 +18,7 @@ LOFTY, LOFTY_SINGLE = 999999 / 999997, np.float32(97 / 99)
 HALF_LOW = np.array([0.0, LOW])
 PRIME = 8388593
 NEARLY_ZERO = np.array([1.0, -0.9])
+TENTH_AND_LOWEST = np.array([0.1, -np.inf])
 QUARTER = jnp.asarray(np.pi / 2, jnp.bfloat16)
 
 
@@ -268,6 +269,10 @@ ONE_DIMENSION = {
         chosen(lambda x: jnp.sum(jnp.stack([1 + 0 * x, jnp.exp(-50 - x * x), -1 + 0 * x])) > 0),
         ONE,
     ),
+    "a tenth beside minus infinity": (
+        chosen(lambda x: ((x + TENTH_AND_LOWEST)[0] - x) * 10 <= 1),
+        ONE,
+    ),
     "a remainder beyond floats": (chosen(lambda x: lax.rem(x, 1e-20) < 1e-20), ONE),
     "bits of whole numbers": (
         lambda w, x: w[0] * x[0] + w[1] * (lax.population_count(jnp.argmax(x) - 1000) > 40),
@@ -407,6 +412,42 @@ def test_weights_that_are_equal_are_on_an_edge(f):
     assert nm.certify(net, weights=np.ones(2), reading="balls").lower == 0
     with pytest.raises(NeuromanifoldError, match="take other weights"):
         nm.certify(net, weights=np.ones(2))
+
+
+def either(w, *cases):
+    return jnp.where(w[0] + w[1] >= 2, *cases)
+
+
+@pytest.mark.parametrize("reading", ["residues", "balls"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w: (lax.clamp(w[1], w[0], 3.0) == w[0]) & (lax.clamp(w[0], w[1], 3.0) == w[1]),
+        lambda w: (jnp.max(w[:2]) == w[0]) & (jnp.max(w[1::-1]) == w[1]),
+        lambda w: (jnp.abs(w[0] - 1) == w[0] - 1) & (jnp.abs(1 - w[0]) == 1 - w[0]),
+        lambda w: (either(w, *w[:2]) == w[0]) & (either(w, *w[1::-1]) == w[0]),
+        lambda w: jnp.clip(w[0], 0.5, 1.5).astype(int) * (2 - jnp.clip(w[0], 0.5, 1.5)).astype(int),
+        lambda w: jnp.arctan2(w[0] - 1, -1.0) + jnp.arctan2(1 - w[0], -1.0),
+        lambda w: jnp.isfinite(jnp.sqrt(w[0] - 1)) & jnp.isfinite(jnp.sqrt(1 - w[0])),
+        lambda w: (jnp.sqrt(w[0] - 1) + 1 > 0) & (jnp.sqrt(1 - w[0]) + 1 > 0),
+        lambda w: jnp.isfinite(jnp.arccos(w[0])) & jnp.isfinite(jnp.arccos(2 - w[0])),
+        lambda w: jnp.power(0.0, (w[0] - 1) ** 2),
+    ],
+)  # fmt: skip
+def test_what_is_seen_on_an_edge_alone_is_not_proved(f, reading):
+    """Each is zero but for a set without interior, and at ones it is not."""
+    net = nm.network(lambda w, x: f(w) * w[2] * x, np.zeros(3), ONE)
+    try:
+        certificate = nm.certify(net, weights=np.ones(3), reading=reading)
+    except NeuromanifoldError:
+        return
+    assert certificate.lower == 0, certificate
+
+
+def test_small_weights_that_are_equal_are_on_an_edge():
+    net = nm.network(lambda w, x: jnp.where(w[0] == w[1], w[2] * x, 0.0), np.zeros(3), ONE)
+    with pytest.raises(NeuromanifoldError, match="take other weights"):
+        nm.certify(net, weights=np.array([1e-300, 1e-300, 1.0]))
 
 
 @pytest.mark.parametrize(
