@@ -430,6 +430,35 @@ def test_truth_that_is_not_known_is_none(f):
     assert in_balls(f, np.array(1.0)).item() is None
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x >= 1) == (x >= 2),
+        lambda x: jnp.any(jnp.stack([x >= 1, x >= 2])),
+        lambda x: jnp.argmax(jnp.stack([x >= 1, x >= 2])),
+        lambda x: jnp.sort(jnp.stack([x >= 1, x >= 2])),
+        lambda x: jnp.zeros(2, bool).at[0].set(x >= 1),
+        lambda x: jnp.stack([x >= 1, x >= 2])[jnp.argmin(jnp.stack([x, 2 * x]))],
+    ],
+)
+def test_truth_that_is_not_known_is_not_computed_with(f):
+    with pytest.raises(UndecidedError, match="not decided"):
+        in_balls(f, np.array(1.0))
+
+
+def test_truth_that_is_known_stays_so_beside_what_is_not():
+    truths = lambda x: jnp.pad(jnp.stack([x >= 1, x >= 2]), 1, constant_values=False)  # noqa: E731
+    assert in_balls(truths, np.array(1.0)).tolist() == [False, None, False, False]
+    chosen = in_balls(lambda x: jnp.where(truths(x), 1.0, 0.0), np.array(1.0))
+    assert [ball.is_zero() for ball in chosen] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("table", [np.array([2, 0, 1]), np.array([True, False, True])])
+def test_tables_of_whole_numbers_are_read_at_computed_places(table):
+    f = lambda x: x[jnp.asarray(table)[jnp.argmax(x)].astype(int)]  # noqa: E731
+    values(f, (3,))
+
+
 def nothing(x):
     """What has no value anywhere."""
     return jnp.log(-1 - x * x)

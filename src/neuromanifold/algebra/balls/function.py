@@ -26,7 +26,8 @@ from neuromanifold.algebra.balls.arrays import (
     is_balls,
     precision,
 )
-from neuromanifold.algebra.balls.rules import RULES
+from neuromanifold.algebra.balls.order import UNDECIDED, UndecidedError
+from neuromanifold.algebra.balls.rules import OF_TRUTH, RULES
 from neuromanifold.algebra.modular.flattening import flattened
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.literals import last_place, rational_array
@@ -252,12 +253,12 @@ def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
     if name in UNTOUCHED:
         return operands
     if name in ARRANGEMENTS:
-        if any(map(is_balls, operands)):
-            operands = [x if is_balls(x) else balls(x) for x in operands]
         return [arrange(*operands) for arrange in ARRANGEMENTS[name](equation)]
-    if name in MOVED:
-        return [_moved(equation, operands, MOVED[name])]
+    if name not in OF_TRUTH and any(map(_is_undecided, equation.invars, operands)):
+        raise UndecidedError(UNDECIDED)
     real = equation.outvars[0].aval.dtype.kind == "f"
+    if name in MOVED and real:
+        return [_moved(equation, operands, MOVED[name])]
     if name in RULES and (real or any(map(is_balls, operands))):
         return RULES[name](equation, operands)
     if any(map(is_balls, operands)) or real:
@@ -267,9 +268,14 @@ def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
     return folded(equation, operands)
 
 
+def _is_undecided(atom: Any, array: np.ndarray) -> bool:
+    """Whether truth values are not all known."""
+    return is_balls(array) and atom.aval.dtype.kind != "f"
+
+
 def _moved(equation: Any, operands: list[Any], moved: tuple[int, ...]) -> Any:
     """Entries moved to places that whole numbers say; a gather fills in NaN if it says nothing."""
-    sources = [x if is_balls(x) else balls(x) for x in (operands[place] for place in moved)]
+    sources = [operands[place] for place in moved]
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
         numbers = np.asarray(sources_of(equation, operands))
     filling = equation.params.get("fill_value")

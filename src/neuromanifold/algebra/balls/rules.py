@@ -44,10 +44,8 @@ def _integer_pow(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
 def _select(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     """One of the cases; what contains both where it is not decided which."""
     which, *cases = operands
-    if any(map(is_balls, cases)):
-        cases = [case if is_balls(case) else balls(case) for case in cases]
     if is_balls(which):
-        return [entrywise(_either, which, *cases, dtype=cases[0].dtype)]
+        return [entrywise(_either, which, *cases, dtype=np.result_type(*cases))]
     if len(cases) == 2:
         return [np.where(which.astype(bool), cases[1], cases[0])]
     return [np.choose(which, cases)]
@@ -182,6 +180,9 @@ RULES: dict[str, BallRule] = {
     "sub": of_several(_difference),
 }
 """Primitives with rules of their own; those below are in modules of theirs or methods of balls."""
+
+OF_TRUTH = frozenset({"and", "convert_element_type", "not", "or", "select_n"})
+"""Primitives that know what to do with truth values that are not decided."""
 
 METHODS = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "digamma", "erf"),
