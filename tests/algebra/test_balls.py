@@ -459,6 +459,12 @@ def test_tables_of_whole_numbers_are_read_at_computed_places(table):
     values(f, (3,))
 
 
+@pytest.mark.parametrize(("dtype", "x"), [("uint8", -3.5), ("int8", 300.5), ("int32", 1e9 * np.pi)])
+def test_numbers_beyond_the_range_of_their_type_are_refused(dtype, x):
+    with pytest.raises(NotCoveredError, match=f"beyond the range of {dtype}"):
+        in_balls(lambda x: x.astype(dtype) * 1.0, np.array(x))
+
+
 def nothing(x):
     """What has no value anywhere."""
     return jnp.log(-1 - x * x)

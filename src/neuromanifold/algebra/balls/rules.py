@@ -25,6 +25,7 @@ from neuromanifold.algebra.balls.windows import WINDOWS
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.rules.contraction import contract
 from neuromanifold.algebra.modular.rules.indexing import scatter_targets
+from neuromanifold.errors import NotCoveredError
 
 
 def _difference(x: Any, y: Any) -> Any:
@@ -74,8 +75,15 @@ def _convert(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     if is_balls(x) and np.issubdtype(dtype, np.bool_):
         return ORDER["ne"](equation, [x, balls(np.zeros(x.shape))])
     if is_balls(x):
-        return [entrywise(whole, x, dtype=dtype)]
+        return [_in_range(entrywise(whole, x), np.dtype(dtype))]
     return [balls(x)] if real else [x.astype(dtype)]
+
+
+def _in_range(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    if any(not limits.min <= n <= limits.max for n in numbers.flat):
+        raise NotCoveredError(f"a number is beyond the range of {dtype}; keep it real")
+    return numbers.astype(dtype)
 
 
 def _iota(equation: Any, _: Sequence[np.ndarray]) -> list[Any]:
