@@ -368,6 +368,19 @@ def test_what_is_independent_is_proved(f, x):
     assert nm.certify(nm.network(f, np.zeros(2), x)).verdict == "exact"
 
 
+def test_a_bound_that_is_crossed_has_no_slope():
+    """The value is the upper bound, wherever the lower one and the number between them are."""
+
+    def f(w, x):
+        upper = lax.clamp(x[0] + 3, x[0], x[0] + 1)
+        return w[0] * jnp.arctan(upper - x[0] + x[1]) + w[1] * jnp.arctan(1 + x[1])
+
+    with pytest.raises(NotCoveredError, match="of 2 only 1 were shown to be"):
+        nm.certify(nm.network(f, np.zeros(2), np.zeros(2)))
+    net = nm.network(lambda w, x: lax.clamp(w[0], x, w[1]) - w[1], np.zeros(2), ONE)
+    assert nm.certify(net, weights=np.array([0.5, -0.5]), reading="balls").lower == 0
+
+
 def features(w, x):
     """Where it has a value at w = (1, 0), the function of x is constant."""
     return w[0] * jnp.sqrt(w[1] - jnp.where(x > 0, 0.1 + 0.01 * jnp.arctan(x), -1.0))

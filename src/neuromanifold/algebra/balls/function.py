@@ -183,7 +183,19 @@ def _larger(_: Any, equation: Any, operands: Sequence[Any]) -> list[Any]:
     return [jnp.where(x > y if equation.primitive.name == "max" else x < y, x, y)]
 
 
-_WITH_EDGES: dict[str, OpeningRule] = {"max": _larger, "min": _larger}
+def _between(_: Any, __: Any, operands: Sequence[Any]) -> list[Any]:
+    """Clamping as selections, which have the right slopes where the bounds are crossed.
+
+    There the value is the upper bound; JAX's own rule gives that no slope while x is below it.
+    """
+    low, x, high = jnp.broadcast_arrays(*operands)
+    above = jnp.where(low > x, low, x)
+    return [jnp.where(above < high, above, high)]
+
+
+CLAMPING: dict[str, OpeningRule] = {"clamp": _between}
+"""What has to be opened before JAX differentiates it."""
+_WITH_EDGES = CLAMPING | {"max": _larger, "min": _larger}
 
 
 def floats_taken(f: Callable[..., Any], *arguments: Any) -> tuple[float, ...]:
