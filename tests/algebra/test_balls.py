@@ -10,7 +10,7 @@ from jax.extend.core import jaxprs_in_params
 
 from neuromanifold.algebra.balls import in_balls, proved_rank, rows_in_balls
 from neuromanifold.algebra.balls.arrays import PRECISION, balls, midpoints, precision
-from neuromanifold.algebra.balls.function import meant
+from neuromanifold.algebra.balls.function import around, meant
 from neuromanifold.algebra.balls.minors import is_regular
 from neuromanifold.algebra.balls.order import UndecidedError
 from neuromanifold.algebra.balls.rules import RULES
@@ -89,8 +89,8 @@ def test_the_function_is_differentiated_and_not_its_own_rule():
 
 
 def test_what_balls_cannot_decide_is_an_error_that_says_so():
-    with pytest.raises(UndecidedError, match=r"`gt` .*two balls overlap"):
-        in_balls(lambda x: jnp.where(jnp.exp(x) ** 2 > jnp.exp(2 * x), x, -x), np.ones(2))
+    with pytest.raises(UndecidedError, match=r"`argmax` .*two balls overlap"):
+        in_balls(lambda x: jnp.argmax(jnp.stack([jnp.exp(x) ** 2, jnp.exp(2 * x)])), np.array(1.0))
     with pytest.raises(NotCoveredError, match=r"`eigh` .*cannot be evaluated in balls"):
         in_balls(lambda x: jnp.linalg.eigh(x)[0], np.eye(2))
 
@@ -218,7 +218,7 @@ def test_factors_are_enclosed(shape):
 
 def test_factors_of_a_singular_matrix_multiply_to_it():
     matrix = np.array([[0.0, 2.0, 4.0], [0.0, 1.0, 2.0], [0.0, 4.0, 9.0]])
-    factors, pivots, order = in_balls(jax.lax.linalg.lu, matrix)
+    factors, pivots, order = in_balls(lambda x: jax.lax.linalg.lu(matrix + 0 * x), np.array(3.0))
     factors = midpoints(factors)
     product = (np.tril(factors, -1) + np.eye(3)) @ np.triu(factors)
     np.testing.assert_array_equal(product, matrix[order])
@@ -370,14 +370,15 @@ def test_the_extreme_ball_is_one_of_them_where_that_is_decided(f, place):
     assert same
 
 
-def test_infinities_compare_plainly_and_numbers_at_a_tie_do_not():
+def test_infinities_compare_plainly_and_balls_that_overlap_do_not():
     f = lambda x: jnp.where(x - jnp.inf == -jnp.inf - 2 * x, x, -x)  # noqa: E731
-    assert in_balls(f, np.array(3.0)).item() == 3
+    assert in_balls(f, np.array(3.0)).item() > 2
     f = lambda x: jnp.where(x - jnp.inf < -jnp.inf - 2 * x, x, -x)  # noqa: E731
-    assert in_balls(f, np.array(3.0)).item() == -3
-    tie = in_balls(lambda x: jnp.where(x + 1 > 4, x, -x), np.array(3.0)).item()
-    assert tie.contains(3)
-    assert tie.contains(-3)
+    assert in_balls(f, np.array(3.0)).item() < -2
+    for greater in (lambda x: x + 1 > 4, lambda x: jnp.exp(x) ** 2 > jnp.exp(2 * x)):
+        either = in_balls(lambda x, g=greater: jnp.where(g(x), x, -x), np.array(3.0)).item()
+        assert either.contains(3)
+        assert either.contains(-3)
 
 
 def test_a_number_minus_itself_is_zero():
@@ -397,7 +398,6 @@ def unknown(x):
     "f",
     [
         lambda x: jnp.isfinite(unknown(x)),
-        lambda x: jnp.isnan(unknown(x)),
         lambda x: unknown(x).astype(jnp.int32),
         lambda x: jnp.argmax(equal(x)),
         lambda x: jnp.argmin(-equal(x)),
@@ -408,13 +408,99 @@ def unknown(x):
         lambda x: jnp.argmax(jnp.array([x + 1, 2 * x])),
         lambda x: jnp.where(x + 1 > 2 * x, 1, 2),
         lambda x: (x + 1 > 2 * x).astype(jnp.int32),
-        lambda x: (equal(x)[0] - equal(x)[1]).astype(bool),
         lambda x: (equal(x)[0] - equal(x)[1] - 2).astype(jnp.int32),
+        lambda x: jnp.where((x + 1 > 2) != (x > 9), x, -x),  # truth values that compare
     ],
 )
 def test_what_is_not_known_is_not_decided(f):
     with pytest.raises(UndecidedError, match="not decided"):
         in_balls(f, np.array(1.0))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: jnp.isnan(unknown(x)),
+        lambda x: equal(x)[0] == equal(x)[1],
+        lambda x: (equal(x)[0] - equal(x)[1]).astype(bool),
+        lambda x: x == 1,
+        lambda x: x >= 1,
+    ],
+)
+def test_truth_that_is_not_known_is_none(f):
+    assert in_balls(f, np.array(1.0)).item() is None
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x >= 1) == (x >= 2),
+        lambda x: jnp.any(jnp.stack([x >= 1, x >= 2])),
+        lambda x: jnp.argmax(jnp.stack([x >= 1, x >= 2])),
+        lambda x: jnp.sort(jnp.stack([x >= 1, x >= 2])),
+        lambda x: jnp.zeros(2, bool).at[0].set(x >= 1),
+        lambda x: jnp.stack([x >= 1, x >= 2])[jnp.argmin(jnp.stack([x, 2 * x]))],
+    ],
+)
+def test_truth_that_is_not_known_is_not_computed_with(f):
+    with pytest.raises(UndecidedError, match="not decided"):
+        in_balls(f, np.array(1.0))
+
+
+def test_truth_that_is_known_stays_so_beside_what_is_not():
+    truths = lambda x: jnp.pad(jnp.stack([x >= 1, x >= 2]), 1, constant_values=False)  # noqa: E731
+    assert in_balls(truths, np.array(1.0)).tolist() == [False, None, False, False]
+    chosen = in_balls(lambda x: jnp.where(truths(x), 1.0, 0.0), np.array(1.0))
+    assert [ball.is_zero() for ball in chosen] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("table", [np.array([2, 0, 1]), np.array([True, False, True])])
+def test_tables_of_whole_numbers_are_read_at_computed_places(table):
+    f = lambda x: x[jnp.asarray(table)[jnp.argmax(x)].astype(int)]  # noqa: E731
+    values(f, (3,))
+
+
+@pytest.mark.parametrize(("dtype", "x"), [("uint8", -3.5), ("int8", 300.5), ("int32", 1e9 * np.pi)])
+def test_numbers_beyond_the_range_of_their_type_are_refused(dtype, x):
+    with pytest.raises(NotCoveredError, match=f"beyond the range of {dtype}"):
+        in_balls(lambda x: x.astype(dtype) * 1.0, np.array(x))
+
+
+def nothing(x):
+    """What has no value anywhere."""
+    return jnp.log(-1 - x * x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: jnp.sign(nothing(x)),
+        lambda x: jnp.arctan2(nothing(x), x),
+        lambda x: jnp.arctan2(x, nothing(x)),
+        lambda x: jnp.cos(x + jnp.inf),
+        lambda x: jnp.sin(x - jnp.inf),
+        lambda x: jnp.maximum(nothing(x), 1.0),
+        lambda x: jnp.clip(nothing(x), -1.0, 1.0),
+        lambda x: jnp.tanh(nothing(x)),
+    ],
+)
+def test_what_has_no_value_is_not_enclosed(f):
+    assert in_balls(f, np.array(1.0)).item().is_nan()
+
+
+@pytest.mark.parametrize("x", [0.0, 1.0, 5e-324, 1e-300, 1e300])
+def test_balls_around_a_float_hold_an_open_set(x):
+    with precision(600):
+        ball = around(np.array(x)).item()
+        assert ball.contains(arb(x) * (1 + arb(2) ** -250) - arb(2) ** -2001)
+        assert not ball.contains(arb(x) * (1 + arb(2) ** -240) + arb(2) ** -1999)
+
+
+def test_constants_beside_infinities_are_read_as_without_them():
+    with precision(PRECISION):
+        tenth, low = meant(np.array([0.1, -np.inf]))
+        assert tenth.contains(fmpq(1, 10))
+        assert float(low) == -np.inf
 
 
 KEYS = jnp.array([[3, 1, 3], [1, 1, 2], [3, 0, 0], [0, 2, 2]])
@@ -467,10 +553,3 @@ def test_a_bound_met_exactly_has_the_slopes_of_both_sides():
     assert rows[0].contains(0)
     assert rows[0].contains(3)
     assert [float(x) for x in rows[1:]] == [2.0, 0.0]
-
-
-def test_what_compares_with_a_tie_is_one():
-    f = lambda x: jnp.where((x + 1 > 4) != (x > 9), x, -x)  # noqa: E731
-    tie = in_balls(f, np.array(3.0)).item()
-    assert tie.contains(3)
-    assert tie.contains(-3)

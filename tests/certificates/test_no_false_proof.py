@@ -18,6 +18,7 @@ LOFTY, LOFTY_SINGLE = 999999 / 999997, np.float32(97 / 99)
 HALF_LOW = np.array([0.0, LOW])
 PRIME = 8388593
 NEARLY_ZERO = np.array([1.0, -0.9])
+TENTH_AND_LOWEST = np.array([0.1, -np.inf])
 QUARTER = jnp.asarray(np.pi / 2, jnp.bfloat16)
 
 
@@ -270,6 +271,10 @@ ONE_DIMENSION = {
         chosen(lambda x: jnp.sum(jnp.stack([1 + 0 * x, jnp.exp(-50 - x * x), -1 + 0 * x])) > 0),
         ONE,
     ),
+    "a tenth beside minus infinity": (
+        chosen(lambda x: ((x + TENTH_AND_LOWEST)[0] - x) * 10 <= 1),
+        ONE,
+    ),
     "a remainder beyond floats": (chosen(lambda x: lax.rem(x, 1e-20) < 1e-20), ONE),
     "bits of whole numbers": (
         lambda w, x: w[0] * x[0] + w[1] * (lax.population_count(jnp.argmax(x) - 1000) > 40),
@@ -382,6 +387,19 @@ def test_what_is_independent_is_proved(f, x):
     assert nm.certify(nm.network(f, np.zeros(2), x)).verdict == "exact"
 
 
+def test_a_bound_that_is_crossed_has_no_slope():
+    """The value is the upper bound, wherever the lower one and the number between them are."""
+
+    def f(w, x):
+        upper = lax.clamp(x[0] + 3, x[0], x[0] + 1)
+        return w[0] * jnp.arctan(upper - x[0] + x[1]) + w[1] * jnp.arctan(1 + x[1])
+
+    with pytest.raises(NotCoveredError, match="of 2 only 1 were shown to be"):
+        nm.certify(nm.network(f, np.zeros(2), np.zeros(2)))
+    net = nm.network(lambda w, x: lax.clamp(w[0], x, w[1]) - w[1], np.zeros(2), ONE)
+    assert nm.certify(net, weights=np.array([0.5, -0.5]), reading="balls").lower == 0
+
+
 def features(w, x):
     """Where it has a value at w = (1, 0), the function of x is constant."""
     return w[0] * jnp.sqrt(w[1] - jnp.where(x > 0, 0.1 + 0.01 * jnp.arctan(x), -1.0))
@@ -426,6 +444,42 @@ def test_weights_that_are_equal_are_on_an_edge(f):
     assert nm.certify(net, weights=np.ones(2), reading="balls").lower == 0
     with pytest.raises(NeuromanifoldError, match="take other weights"):
         nm.certify(net, weights=np.ones(2))
+
+
+def either(w, *cases):
+    return jnp.where(w[0] + w[1] >= 2, *cases)
+
+
+@pytest.mark.parametrize("reading", ["residues", "balls"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w: (lax.clamp(w[1], w[0], 3.0) == w[0]) & (lax.clamp(w[0], w[1], 3.0) == w[1]),
+        lambda w: (jnp.max(w[:2]) == w[0]) & (jnp.max(w[1::-1]) == w[1]),
+        lambda w: (jnp.abs(w[0] - 1) == w[0] - 1) & (jnp.abs(1 - w[0]) == 1 - w[0]),
+        lambda w: (either(w, *w[:2]) == w[0]) & (either(w, *w[1::-1]) == w[0]),
+        lambda w: jnp.clip(w[0], 0.5, 1.5).astype(int) * (2 - jnp.clip(w[0], 0.5, 1.5)).astype(int),
+        lambda w: jnp.arctan2(w[0] - 1, -1.0) + jnp.arctan2(1 - w[0], -1.0),
+        lambda w: jnp.isfinite(jnp.sqrt(w[0] - 1)) & jnp.isfinite(jnp.sqrt(1 - w[0])),
+        lambda w: (jnp.sqrt(w[0] - 1) + 1 > 0) & (jnp.sqrt(1 - w[0]) + 1 > 0),
+        lambda w: jnp.isfinite(jnp.arccos(w[0])) & jnp.isfinite(jnp.arccos(2 - w[0])),
+        lambda w: jnp.power(0.0, (w[0] - 1) ** 2),
+    ],
+)  # fmt: skip
+def test_what_is_seen_on_an_edge_alone_is_not_proved(f, reading):
+    """Each is zero but for a set without interior, and at ones it is not."""
+    net = nm.network(lambda w, x: f(w) * w[2] * x, np.zeros(3), ONE)
+    try:
+        certificate = nm.certify(net, weights=np.ones(3), reading=reading)
+    except NeuromanifoldError:
+        return
+    assert certificate.lower == 0, certificate
+
+
+def test_small_weights_that_are_equal_are_on_an_edge():
+    net = nm.network(lambda w, x: jnp.where(w[0] == w[1], w[2] * x, 0.0), np.zeros(3), ONE)
+    with pytest.raises(NeuromanifoldError, match="take other weights"):
+        nm.certify(net, weights=np.array([1e-300, 1e-300, 1.0]))
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,6 @@ def test_balls_say_which_constants_are_floats():
 @pytest.mark.parametrize(
     ("f", "size", "rank"),
     [
-        (lambda w, x: jnp.sqrt(w[0]) * x + w[1], 0.0, 0),
         (lambda w, x: (w[0] + w[1] * x) ** 2, 1e300, 2),
         (lambda w, x: x / w[0] + x * x / w[1], 1e-200, 2),
     ],
@@ -212,6 +211,12 @@ def test_balls_take_slopes_that_no_float_holds(f, size, rank):
     net = nm.network(f, np.zeros(2), np.zeros(()))
     found = nm.certify(net, weights=size * np.array([1.0, 2.0]), reading="balls")
     assert found.lower == rank
+
+
+def test_balls_at_the_edge_of_where_there_is_a_value_are_refused():
+    net = nm.network(lambda w, x: jnp.sqrt(w[0]) * x + w[1], np.zeros(2), np.zeros(()))
+    with pytest.raises(ArgumentError, match="undefined at these weights or close by"):
+        nm.certify(net, weights=np.zeros(2), reading="balls")
 
 
 def test_balls_need_weights():

@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from neuromanifold.algebra.balls.arrays import PRECISION, precision
-from neuromanifold.algebra.balls.function import in_balls, meant
+from neuromanifold.algebra.balls.function import CLAMPING, in_balls, meant
 from neuromanifold.algebra.balls.minors import proved_rank
 from neuromanifold.algebra.balls.rules import UndecidedError
 from neuromanifold.algebra.cells.piecewise import flat, names
@@ -124,7 +124,7 @@ def features(f: Callable[..., Any], weights: Any, inputs: Any) -> Features | Non
     shapes = shapes_of((weights, inputs), whole=True)
     if names(traced(f, shapes)[0].jaxpr) <= READ:
         return None
-    closed, structure = flattened(f, *shapes)
+    closed, structure = flattened(f, *shapes, rules=CLAMPING)
     jaxpr, first = _merged(closed.jaxpr), len(jax.tree.leaves(shapes[0]))
     moved: set[Any] = set(jaxpr.invars[:first])
     inner: list[Any] = []

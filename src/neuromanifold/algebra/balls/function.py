@@ -1,4 +1,9 @@
-"""`in_balls`: a JAX function at real numbers that are known up to an error."""
+"""`in_balls`: a JAX function around real numbers.
+
+What is said of a ball is true of all numbers in it. Arguments are balls around floats, so it is
+true of all arguments close by, and of the function on an open set: at an edge, where the function
+is another one on either side, both count.
+"""
 
 import math
 import operator
@@ -14,8 +19,15 @@ import numpy as np
 from flint import arb, fmpq
 from jax.extend.core import Literal, jaxpr_as_fun
 
-from neuromanifold.algebra.balls.arrays import PRECISION, balls, is_balls, precision
-from neuromanifold.algebra.balls.rules import RULES
+from neuromanifold.algebra.balls.arrays import (
+    PRECISION,
+    balls,
+    entrywise,
+    is_balls,
+    precision,
+)
+from neuromanifold.algebra.balls.order import UNDECIDED, UndecidedError
+from neuromanifold.algebra.balls.rules import OF_TRUTH, RULES
 from neuromanifold.algebra.modular.flattening import flattened
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.literals import last_place, rational_array
@@ -28,7 +40,7 @@ from neuromanifold.algebra.modular.whole_numbers import BEYOND_32_BITS, is_wrapp
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 _ROOT_OF_PI = math.sqrt(math.pi)
-_NEAR, _NEAR_ZERO = 2.0**-128, arb(2) ** -2000
+_NEAR_ZERO = arb(2) ** -2000
 
 
 def in_balls(
@@ -37,7 +49,7 @@ def in_balls(
     bits: int = PRECISION,
     constant: Callable[[np.ndarray], np.ndarray] = balls,
 ) -> Any:
-    """The value of `f`, a pytree of arrays of balls.
+    """The values of `f` around its arguments, a pytree of arrays of balls.
 
     >>> from flint import arb
     >>> value = in_balls(lambda x: jnp.exp(x) * jnp.exp(-x), np.array(3.0))
@@ -46,12 +58,12 @@ def in_balls(
 
     Args:
         f: a JAX function, differentiated or not.
-        *arguments: pytrees of arrays of floats, each standing for itself, or of whole numbers.
+        *arguments: pytrees of arrays of floats or of whole numbers.
         bits: the precision.
         constant: what the floats in the function stand for.
     """
     program = BallProgram(f, *arguments, bits=bits, constant=constant)
-    return program(*(exact(leaf) for leaf in jax.tree.leaves(arguments)))
+    return program(*(around(leaf, bits) for leaf in jax.tree.leaves(arguments)))
 
 
 class BallProgram:
@@ -106,18 +118,17 @@ class BallProgram:
         return [value_of(atom) for atom in self._jaxpr.outvars]
 
 
-def exact(array: Any) -> np.ndarray:
-    """Floats as the balls that they are; whole numbers stay what they are."""
-    return _constant(array, balls)
+def around(array: Any, bits: int = PRECISION) -> np.ndarray:
+    """Balls around floats, as small beside them as precision allows; around zero as well.
 
+    Whole numbers stay what they are.
+    """
+    near = arb(2) ** (8 - bits)
 
-def around(array: Any) -> np.ndarray:
-    """Balls around floats, small beside them; around zero as well."""
-    result = np.empty(np.shape(array), dtype=object)
-    result.reshape(-1)[:] = [
-        arb(x, abs(x) * _NEAR if x else _NEAR_ZERO) for x in np.ravel(array).tolist()
-    ]
-    return result
+    def neighbourhood(x: float) -> Any:
+        return arb(x, abs(arb(x)) * near if x else _NEAR_ZERO)
+
+    return _constant(array, partial(entrywise, neighbourhood))
 
 
 def rows_in_balls(
@@ -160,8 +171,8 @@ def rows_in_balls(
     )
     if not all(entry.is_finite() for leaf in jax.tree.leaves(values) for entry in leaf.flat):
         raise ArgumentError(
-            "entries of the output are infinite or undefined at these weights, whatever their "
-            "derivatives say; return the others alone"
+            "entries of the output are infinite or undefined at these weights or close by, "
+            "whatever their derivatives say; return the others alone"
         )
     return rows
 
@@ -172,7 +183,19 @@ def _larger(_: Any, equation: Any, operands: Sequence[Any]) -> list[Any]:
     return [jnp.where(x > y if equation.primitive.name == "max" else x < y, x, y)]
 
 
-_WITH_EDGES: dict[str, OpeningRule] = {"max": _larger, "min": _larger}
+def _between(_: Any, __: Any, operands: Sequence[Any]) -> list[Any]:
+    """Clamping as selections, which have the right slopes where the bounds are crossed.
+
+    There the value is the upper bound; JAX's own rule gives that no slope while x is below it.
+    """
+    low, x, high = jnp.broadcast_arrays(*operands)
+    above = jnp.where(low > x, low, x)
+    return [jnp.where(above < high, above, high)]
+
+
+CLAMPING: dict[str, OpeningRule] = {"clamp": _between}
+"""What has to be opened before JAX differentiates it."""
+_WITH_EDGES = CLAMPING | {"max": _larger, "min": _larger}
 
 
 def floats_taken(f: Callable[..., Any], *arguments: Any) -> tuple[float, ...]:
@@ -221,8 +244,9 @@ def meant(array: np.ndarray) -> np.ndarray:
     A rational number of small height is read as that, as over a prime field (`literals`); others,
     such as the 2/√π of a derivative, are known to one unit in the last place of their precision.
     """
-    if not np.isfinite(array).all():
-        return balls(array)
+    is_finite = np.isfinite(array)
+    if not is_finite.all():
+        return np.where(is_finite, meant(np.where(is_finite, array, 0.0)), balls(array))
     read = rational_array(array)
     dyadic = {Fraction(x): arb(x, last_place(x)) for x in read.dyadic}
     table = [dyadic.get(q, arb(fmpq(q.numerator, q.denominator))) for q in read.distinct]
@@ -241,12 +265,12 @@ def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
     if name in UNTOUCHED:
         return operands
     if name in ARRANGEMENTS:
-        if any(map(is_balls, operands)):
-            operands = [x if is_balls(x) else balls(x) for x in operands]
         return [arrange(*operands) for arrange in ARRANGEMENTS[name](equation)]
-    if name in MOVED:
-        return [_moved(equation, operands, MOVED[name])]
+    if name not in OF_TRUTH and any(map(_is_undecided, equation.invars, operands)):
+        raise UndecidedError(UNDECIDED)
     real = equation.outvars[0].aval.dtype.kind == "f"
+    if name in MOVED and real:
+        return [_moved(equation, operands, MOVED[name])]
     if name in RULES and (real or any(map(is_balls, operands))):
         return RULES[name](equation, operands)
     if any(map(is_balls, operands)) or real:
@@ -256,9 +280,14 @@ def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
     return folded(equation, operands)
 
 
+def _is_undecided(atom: Any, array: np.ndarray) -> bool:
+    """Whether truth values are not all known."""
+    return is_balls(array) and atom.aval.dtype.kind != "f"
+
+
 def _moved(equation: Any, operands: list[Any], moved: tuple[int, ...]) -> Any:
     """Entries moved to places that whole numbers say; a gather fills in NaN if it says nothing."""
-    sources = [x if is_balls(x) else balls(x) for x in (operands[place] for place in moved)]
+    sources = [operands[place] for place in moved]
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
         numbers = np.asarray(sources_of(equation, operands))
     filling = equation.params.get("fill_value")

@@ -1,7 +1,7 @@
 """Balls in order: comparisons, which have to be decided, and extremes, which do not.
 
-What cannot be decided by the balls, a comparison of two that overlap, is an error: more bits decide
-it, unless the numbers are equal. The exception is a number compared with itself: the maximum of
+What the balls do not decide, a comparison of two that overlap, is None, and what follows from it
+encloses what follows from either side. A number compared with itself is decided: the maximum of
 several balls is one of them where that is decided, and that one is known to be equal to it.
 """
 
@@ -16,7 +16,7 @@ from neuromanifold.errors import NotCoveredError
 
 
 class UndecidedError(NotCoveredError):
-    """Two balls overlap, so a comparison between them is not decided."""
+    """Two balls overlap, so what a comparison between them decides is not known."""
 
 
 UNDECIDED = (
@@ -25,13 +25,11 @@ UNDECIDED = (
 )
 
 
-def less(x: Any, y: Any) -> bool:
-    """Whether x < y, decided."""
+def less(x: Any, y: Any) -> bool | None:
+    """Whether x < y; None where both are met."""
     if x < y:
         return True
-    if x >= y or _is_same(x, y):
-        return False
-    raise UndecidedError(UNDECIDED)
+    return False if x >= y or _is_same(x, y) else None
 
 
 def _is_same(x: Any, y: Any) -> bool:
@@ -57,24 +55,8 @@ def _clamped(low: Any, x: Any, high: Any) -> Any:
     return smaller(larger(x, low), high)
 
 
-def is_tie(x: Any, y: Any) -> bool:
-    """Whether two numbers, found in two ways, are equal: close by they may be in either order."""
-    return x is not y and x.is_finite() and x.is_exact() and y.is_exact() and x == y
-
-
-def _decided(function: Callable[[Any, Any], bool], negated: bool = False) -> BallRule:
-    """How two numbers compare; None for a tie, or where truth values compare that come of one."""
-
-    def compared(x: Any, y: Any) -> bool | None:
-        if x is None or y is None:
-            return None
-        return None if is_tie(x, y) else function(x, y) != negated
-
-    return _truth(compared)
-
-
 def _truth(function: Callable[..., bool | None]) -> BallRule:
-    """Truth values, None among them where both are met close by."""
+    """Truth values, None among them where both are met."""
 
     def rule(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
         found = entrywise(function, *operands)
@@ -102,12 +84,24 @@ def _is_finite(x: Any) -> bool:
     return x.is_finite()
 
 
-def _greater(x: Any, y: Any) -> bool:
+def _greater(x: Any, y: Any) -> bool | None:
     return less(y, x)
 
 
-def _equal(x: Any, y: Any) -> bool:
-    return not (less(x, y) or less(y, x))
+def _at_least(x: Any, y: Any) -> bool | None:
+    return _not(less(x, y))
+
+
+def _at_most(x: Any, y: Any) -> bool | None:
+    return _not(less(y, x))
+
+
+def _differ(x: Any, y: Any) -> bool | None:
+    return _any(less(x, y), less(y, x))
+
+
+def _equal(x: Any, y: Any) -> bool | None:
+    return _not(_differ(x, y))
 
 
 ORDER: dict[str, BallRule] = {
@@ -115,17 +109,17 @@ ORDER: dict[str, BallRule] = {
     "clamp": of_several(_clamped),
     "cummax": cumulative(larger),
     "cummin": cumulative(smaller),
-    "eq": _decided(_equal),
-    "ge": _decided(less, negated=True),
-    "gt": _decided(_greater),
+    "eq": _truth(_equal),
+    "ge": _truth(_at_least),
+    "gt": _truth(_greater),
     "is_finite": _truth(_is_finite),
-    "le": _decided(_greater, negated=True),
-    "le_to": _decided(_greater, negated=True),
-    "lt": _decided(less),
-    "lt_to": _decided(less),
+    "le": _truth(_at_most),
+    "le_to": _truth(_at_most),
+    "lt": _truth(less),
+    "lt_to": _truth(less),
     "max": of_several(larger),
     "min": of_several(smaller),
-    "ne": _decided(_equal, negated=True),
+    "ne": _truth(_differ),
     "not": _truth(_not),
     "or": _truth(_any),
     "reduce_max": over_axes(larger, -np.inf),

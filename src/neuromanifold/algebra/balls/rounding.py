@@ -1,7 +1,5 @@
 """Balls rounded: where a step is not decided, what encloses both of its sides."""
 
-import operator
-from collections.abc import Callable
 from typing import Any
 
 from flint import arb
@@ -12,23 +10,9 @@ from neuromanifold.algebra.balls.order import UndecidedError
 _HALF = arb(0.5)
 
 
-def _step(name: str) -> Callable[[Any], Any]:
-    """Rounding down or up; at a whole number what it is on both sides."""
-    rounded = operator.methodcaller(name)
-
-    def step(x: Any) -> Any:
-        is_edge = x.is_exact() and x.is_integer()
-        return rounded(x - _HALF).union(rounded(x + _HALF)) if is_edge else rounded(x)
-
-    return step
-
-
-_down, _up = _step("floor"), _step("ceil")
-
-
 def _nearest(x: Any) -> Any:
     """The nearest whole number; halfway, where the ways of rounding differ, both."""
-    return _down(x + _HALF)
+    return (x + _HALF).floor().union((x - _HALF).ceil())
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -39,7 +23,7 @@ def _remainder(x: Any, y: Any) -> Any:
     quotient = x / y
     if abs(quotient) < 1:
         return x
-    return x - y * (_up(quotient) if quotient < 0 else _down(quotient))
+    return x - y * (quotient.ceil() if quotient < 0 else quotient.floor())
 
 
 def whole(x: Any) -> int:
@@ -53,8 +37,8 @@ def whole(x: Any) -> int:
 
 
 ROUNDING: dict[str, BallRule] = {
-    "ceil": unary(_up),
-    "floor": unary(_down),
+    "ceil": unary(arb.ceil),
+    "floor": unary(arb.floor),
     "rem": of_several(_remainder),
     "round": unary(_nearest),
 }

@@ -25,6 +25,7 @@ from neuromanifold.algebra.balls.windows import WINDOWS
 from neuromanifold.algebra.modular.folding import folded
 from neuromanifold.algebra.modular.rules.contraction import contract
 from neuromanifold.algebra.modular.rules.indexing import scatter_targets
+from neuromanifold.errors import NotCoveredError
 
 
 def _difference(x: Any, y: Any) -> Any:
@@ -42,12 +43,10 @@ def _integer_pow(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
 
 
 def _select(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-    """One of the cases; what contains both after a tie, of a slope all that it is around it."""
+    """One of the cases; what contains both where it is not decided which."""
     which, *cases = operands
-    if any(map(is_balls, cases)):
-        cases = [case if is_balls(case) else balls(case) for case in cases]
     if is_balls(which):
-        return [entrywise(_either, which, *cases, dtype=cases[0].dtype)]
+        return [entrywise(_either, which, *cases, dtype=np.result_type(*cases))]
     if len(cases) == 2:
         return [np.where(which.astype(bool), cases[1], cases[0])]
     return [np.choose(which, cases)]
@@ -68,7 +67,7 @@ def _convert(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     (x,) = operands
     dtype = equation.params["new_dtype"]
     real = np.issubdtype(dtype, np.floating)
-    if is_balls(x) and equation.invars[0].aval.dtype == bool:  # with a tie among them
+    if is_balls(x) and equation.invars[0].aval.dtype == bool:  # not all decided
         cases = [np.full(x.shape, truth, dtype) for truth in (False, True)]
         return _select(equation, [x, *map(balls, cases)] if real else [x, *cases])
     if is_balls(x) and real:
@@ -76,8 +75,15 @@ def _convert(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     if is_balls(x) and np.issubdtype(dtype, np.bool_):
         return ORDER["ne"](equation, [x, balls(np.zeros(x.shape))])
     if is_balls(x):
-        return [entrywise(whole, x, dtype=dtype)]
+        return [_in_range(entrywise(whole, x), np.dtype(dtype))]
     return [balls(x)] if real else [x.astype(dtype)]
+
+
+def _in_range(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    if any(not limits.min <= n <= limits.max for n in numbers.flat):
+        raise NotCoveredError(f"a number is beyond the range of {dtype}; keep it real")
+    return numbers.astype(dtype)
 
 
 def _iota(equation: Any, _: Sequence[np.ndarray]) -> list[Any]:
@@ -114,10 +120,17 @@ def _logistic(x: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    """The sign; all that it is around 0, for the slope of |x| there."""
-    if x.is_zero():
-        return arb(0, 1)
-    return arb(int(less(arb(0), x)) - int(less(x, arb(0))))
+    return x if x.is_nan() else x.sgn()
+
+
+def _angle(y: Any, x: Any) -> Any:
+    """The angle of (x, y), of which `arb` knows a bound even if there is none."""
+    return x * y if x.is_nan() or y.is_nan() else arb.atan2(y, x)
+
+
+def _wave(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A cosine or sine, which has no value at infinity."""
+    return lambda x: function(x) if x.is_finite() else x - x
 
 
 def _absolute(x: Any) -> Any:
@@ -143,11 +156,12 @@ RULES: dict[str, BallRule] = {
     "abs": unary(_absolute),
     "add": of_several(operator.add),
     "add_any": of_several(operator.add),
-    "atan2": of_several(arb.atan2),
+    "atan2": of_several(_angle),
     "bessel_i0e": unary(_bessel(0)),
     "bessel_i1e": unary(_bessel(1)),
     "cbrt": unary(_cube_root),
     "convert_element_type": _convert,
+    "cos": unary(_wave(arb.cos)),
     "cumlogsumexp": _cumulative_logarithm,
     "cumprod": cumulative(operator.mul),
     "cumsum": cumulative(operator.add),
@@ -169,14 +183,18 @@ RULES: dict[str, BallRule] = {
     "scatter-sub": _scattered(_difference),
     "select_n": _select,
     "sign": unary(_sign),
+    "sin": unary(_wave(arb.sin)),
     "square": unary(lambda x: x * x),
     "sub": of_several(_difference),
 }
 """Primitives with rules of their own; those below are in modules of theirs or methods of balls."""
 
+OF_TRUTH = frozenset({"and", "convert_element_type", "not", "or", "select_n"})
+"""Primitives that know what to do with truth values that are not decided."""
+
 METHODS = (
-    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erf"),
-    *("erfc", "exp", "expm1", "lgamma", "log", "log1p", "rsqrt", "sin", "sinh", "sqrt"),
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "digamma", "erf"),
+    *("erfc", "exp", "expm1", "lgamma", "log", "log1p", "rsqrt", "sinh", "sqrt"),
     *("tan", "tanh"),
 )
 RULES |= ORDER | ROUNDING | SORTING | SYSTEMS | WINDOWS

@@ -1,7 +1,6 @@
 """Balls sorted: decided where they do not overlap.
 
-Two numbers that are equal, but found in two ways, are in either order close by, and nothing is
-decided between them; a number beside itself is in any order.
+Between balls that overlap nothing is decided; a number beside itself is in any order.
 """
 
 import functools
@@ -9,19 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from flint import arb
 
 from neuromanifold.algebra.balls.lifting import BallRule
-from neuromanifold.algebra.balls.order import UNDECIDED, UndecidedError, is_tie, less
+from neuromanifold.algebra.balls.order import UNDECIDED, UndecidedError, less
 
 _Extreme = Callable[..., int]
 
 
 def _compared(x: Any, y: Any) -> int:
     """The sign of x − y, of balls or whole numbers."""
-    if isinstance(x, arb) and is_tie(x, y):
+    is_more, is_less = less(y, x), less(x, y)
+    if is_more is None or is_less is None:
         raise UndecidedError(UNDECIDED)
-    return int(less(y, x)) - int(less(x, y))
+    return int(is_more) - int(is_less)
 
 
 def _place(entries: Sequence[Any], extreme: _Extreme) -> int:

@@ -62,7 +62,7 @@ class Decided:
         if holds.any():
             # What is not asked for is filled up with a point that is.
             rows = np.where(holds, np.arange(self._count), np.argmax(holds))
-            near = [around(x[rows]) if x.dtype.kind == "f" else x[rows] for x in inputs]
+            near = [around(x[rows]) for x in inputs]
             which = [x[rows].astype(np.int64) for x in branches]
             others = [x[rows] for x in outcomes]
             holds &= self._proved([*self._around(weights), *near, *which, *others])
