@@ -320,12 +320,16 @@ def test_extremes_of_balls_that_overlap_are_enclosed(f):
         ("abs", ((-3, 1),), (0, 3)),
         ("rem", ((-1.5, 2.5), (1, 1)), (-1, 1)),
         ("round", ((0.75, 2.25),), (1, 2)),
+        ("pow", ((-1, 2), (2, 2)), (0, 4)),
+        ("pow", ((-1, 2), (3, 3)), (-1, 8)),
+        ("pow", ((-1, 2), (0, 0)), (1, 1)),
     ],
 )
 def test_wide_balls_give_all_that_their_numbers_do(name, operands, ends):
     wide = [np.array([arb((a + b) / 2, (b - a) / 2)]) for a, b in operands]
     ((ball,),) = RULES[name](None, wide)
     assert all(ball.contains(end) for end in ends)
+    assert ball.is_finite()
 
 
 @pytest.mark.parametrize(
