@@ -121,6 +121,20 @@ def dense_rank(net, seed, cells):
     return rank, bool(np.all(values[rank:] < 1e-13 * values[0]))
 
 
+def test_an_input_without_a_value_does_not_spoil_the_others():
+    """Half of all inputs have none."""
+
+    def largest(w, x):
+        return w[0] * jnp.max(jnp.stack([jnp.sqrt(x[0]), x[1]])) + w[1] * x[2]
+
+    def guarded(w, x):
+        logarithm = jnp.log(x[0])
+        return w[0] * jnp.where(jnp.isfinite(logarithm), logarithm, 0.0) + w[1] * jax.nn.relu(x[2])
+
+    for f in (largest, guarded):
+        assert certify_function(f, Z(2), Z(3)).verdict == "exact"
+
+
 @pytest.mark.parametrize("g", [jax.nn.relu6, lambda z: jnp.clip(z, -3, 2)])
 def test_cells_far_from_the_origin_are_met(g):
     """On small inputs it is w_0 w_1 x, with one dimension; where g is constant, w_0 is seen."""

@@ -213,6 +213,12 @@ def test_balls_take_slopes_that_no_float_holds(f, size, rank):
     assert found.lower == rank
 
 
+@pytest.mark.parametrize("power", [lambda w: w**3, lambda w: jnp.power(w, 2.0), lambda w: w**4])
+def test_balls_take_powers_of_weights_that_are_zero(power):
+    net = nm.network(lambda w, x: power(w[0]) * x + w[1], np.zeros(2), np.zeros(()))
+    assert nm.certify(net, weights=np.zeros(2), reading="balls").lower == 1
+
+
 def test_balls_at_the_edge_of_where_there_is_a_value_are_refused():
     net = nm.network(lambda w, x: jnp.sqrt(w[0]) * x + w[1], np.zeros(2), np.zeros(()))
     with pytest.raises(ArgumentError, match="undefined at these weights or close by"):

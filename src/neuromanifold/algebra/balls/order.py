@@ -77,11 +77,9 @@ def _not(value: bool | None) -> bool | None:
     return None if value is None else not value
 
 
-def _is_finite(x: Any) -> bool:
+def _is_finite(x: Any) -> bool | None:
     """Whether a number is finite, which balls without bounds do not tell."""
-    if not x.is_finite() and (x.is_nan() or not x.is_exact()):
-        raise UndecidedError("a ball has no bounds, so whether a number is finite is not decided")
-    return x.is_finite()
+    return x.is_finite() or (None if x.is_nan() or not x.is_exact() else False)
 
 
 def _greater(x: Any, y: Any) -> bool | None:

@@ -39,7 +39,18 @@ def _dot_general(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
 
 
 def _integer_pow(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
-    return [entrywise(operator.pow, operands[0], balls(int(equation.params["y"])))]
+    return [entrywise(_power, operands[0], balls(int(equation.params["y"])))]
+
+
+def _power(x: Any, y: Any) -> Any:
+    """Powers; whole ones around zero, which `arb` does not enclose, by squares and products."""
+    if not (y.is_exact() and y.is_integer() and x.contains(0)):
+        return x**y
+    n = int(y.unique_fmpz())
+    result = arb(1)
+    for digit in f"{abs(n):b}":
+        result = result * result * (x if digit == "1" else 1)
+    return result if n >= 0 else 1 / result
 
 
 def _select(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
@@ -175,7 +186,7 @@ RULES: dict[str, BallRule] = {
     "mul": of_several(operator.mul),
     "neg": unary(operator.neg),
     "polygamma": of_several(_polygamma),
-    "pow": of_several(operator.pow),
+    "pow": of_several(_power),
     "reduce_prod": over_axes(operator.mul, 1.0),
     "reduce_sum": over_axes(operator.add, 0.0),
     "scatter-add": _scattered(operator.add),
