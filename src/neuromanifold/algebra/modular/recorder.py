@@ -323,7 +323,7 @@ class Recorder:
         found = self.unknown(value, equation)
         if isinstance(value, Unknown):
             return found
-        low = np.isfinite(value.array) & (value.array <= MASKING)
+        low = np.asarray(np.isfinite(value.array) & (value.array <= MASKING))
         return replace(found, doubtful=self.doubt(value.array, low)) if low.any() else found
 
     def _mixed_masks(self, array: np.ndarray) -> np.ndarray | None:
