@@ -10,6 +10,7 @@ from neuromanifold.algebra.cells import Piecewise, piecewise
 from neuromanifold.algebra.cells.decisions import Reads
 from neuromanifold.algebra.cells.points import BranchReader, normal
 from neuromanifold.algebra.cells.proof import Decided
+from neuromanifold.algebra.cells.rules import _windows
 from neuromanifold.errors import ArgumentError, NotCoveredError
 
 CAUSAL = np.tril(np.ones((3, 3), dtype=bool))
@@ -215,3 +216,25 @@ def test_numbers_that_are_the_same_everywhere_are_ties():
     x = normal(0, "x", (8, 3))
     assert Decided(found, 8).at(normal(0, "w", (3,)), [x], np.ones(8, dtype=bool))[1].all()
     assert not Decided(found, 8).at(np.zeros(3), [x], np.ones(8, dtype=bool))[1].any()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_are_those_of_jax(seed):
+    """Strides, padding and dilations of all kinds, also windows that there are none of."""
+    numbers = np.random.default_rng(seed)
+    size, window, strides, inner, outer = (
+        tuple(numbers.integers(1, most, 2).tolist()) for most in (7, 4, 4, 3, 3)
+    )
+    padding = [(low, high) for low, high in numbers.integers(0, 4, (2, 2)).tolist()]
+
+    def pooled(x):
+        return lax.reduce_window(
+            x, -jnp.inf, lax.max, window, strides, padding, outer, window_dilation=inner
+        )
+
+    with jax.enable_x64(True):
+        x = numbers.normal(size=size)
+        expected, (equation,) = pooled(x), jax.make_jaxpr(pooled)(x).eqns
+        entries = np.asarray(_windows(jnp.asarray(x), equation, -np.inf))
+    assert entries.shape[:-1] == expected.shape
+    np.testing.assert_array_equal(np.max(entries, axis=-1, initial=-np.inf), expected)

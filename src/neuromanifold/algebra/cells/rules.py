@@ -5,6 +5,7 @@ these: max(x, y) = y + b (x − y), |x| = b x, a sorted list is a permutation ma
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import jax
@@ -153,13 +154,24 @@ def _window(sign: int) -> CellRule:
 
 
 def _windows(x: Any, equation: Any, outside: float) -> Any:
-    """All windows of x, the entries of each along one last axis."""
+    """All windows of x, the entries of each along one last axis.
+
+    They are slices: a gather would be compiled anew, and slowly, for every number of inputs.
+    """
     axes = window_axes(equation)
     for i, axis in enumerate(axes):
-        edge = jnp.full((*x.shape[: 2 * i], 1, *x.shape[2 * i + 1 :]), outside)
-        x = jnp.take(jnp.concatenate([x, edge], axis=2 * i), axis.positions, axis=2 * i)
-    windows, entries = range(0, 2 * len(axes), 2), range(1, 2 * len(axes), 2)
-    return x.transpose([*windows, *entries]).reshape(*(axis.windows for axis in axes), -1)
+        reach = max((axis.windows - 1) * axis.stride + 1, 0)
+        length = (axis.window - 1) * axis.dilation + reach
+        spread = max((axis.size - 1) * axis.spread + 1, 0)
+        sides = [(0, 0, 0)] * x.ndim
+        sides[2 * i] = (axis.padding, length - axis.padding - spread, axis.spread - 1)
+        line = lax.pad(x, jnp.asarray(outside, x.dtype), sides)
+        starts = range(0, axis.window * axis.dilation, axis.dilation)
+        entries = [lax.slice_in_dim(line, k, k + reach, axis.stride, 2 * i) for k in starts]
+        x = jnp.stack(entries, axis=2 * i + 1)
+    numbers, within = range(0, 2 * len(axes), 2), range(1, 2 * len(axes), 2)
+    shape = (*(axis.windows for axis in axes), prod(axis.window for axis in axes))
+    return x.transpose([*numbers, *within]).reshape(shape)
 
 
 def _cumulative(sign: int) -> CellRule:
