@@ -79,6 +79,15 @@ def wrapped(n):
     return (n * 65536 * 65536 % 7).astype(jnp.float32)
 
 
+def four_bits(x):
+    return x.astype(jnp.int4).astype(jnp.float32)
+
+
+def byte(x, place):
+    """The byte of a number at a place."""
+    return lax.bitcast_convert_type(x, jnp.uint8)[place].astype(jnp.float32)
+
+
 def small(x):
     return jax.nn.softmax(jnp.stack([0 * x, -1e4 - x * x, -1e4 - 1 - x * x]))
 
@@ -309,6 +318,22 @@ ONE_DIMENSION = {
     ),
     "the end of 8 bits": (
         lambda w, x: w[0] * x + w[1] * x**2 * ((300.7 * jnp.arange(2)).astype(jnp.int8)[1] - 127),
+        ONE,
+    ),
+    "a number that 4 bits do not hold": (
+        lambda w, x: w[0] * x + w[1] * x**2 * (four_bits(5 * jnp.arange(3.0))[2] - 7),
+        ONE,
+    ),
+    "a sum of 8 bits": (
+        lambda w, x: w[0] * x + w[1] * x**2 * jnp.sum(jnp.full(4, 64, jnp.uint8), dtype=jnp.uint8),
+        ONE,
+    ),
+    "bytes of a number of single precision": (
+        lambda w, x: w[0] * x + w[1] * x**2 * (byte(np.ones((), np.float32), 3) - 63),
+        ONE,
+    ),
+    "bytes of a number of JAX's precision": (
+        lambda w, x: w[0] * x + w[1] * x**2 * (byte(jnp.ones(()), 3) - 63),
         ONE,
     ),
     "whole numbers of 32 bits": (
