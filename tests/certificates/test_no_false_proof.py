@@ -15,6 +15,8 @@ BASE = 1.2345678
 BALANCE = np.full(9, 9.0)
 LOW = -20000.0
 LOFTY, LOFTY_SINGLE = 999999 / 999997, np.float32(97 / 99)
+TRIPLED, TRIPLED_SINGLE = 999907 / 999983, np.float32(51 / 25)
+STEPS = np.diff(np.linspace(0, 1, 11))
 HALF_LOW = np.array([0.0, LOW])
 PRIME = 8388593
 NEARLY_ZERO = np.array([1.0, -0.9])
@@ -180,6 +182,23 @@ ONE_DIMENSION = {
     ),
     "a constant of single precision and its double": (
         vanishes(lambda x: 2 * (LOFTY_SINGLE * x * x) - (2 * LOFTY_SINGLE) * x * x),
+        ONE,
+    ),
+    "a constant and its triple": (
+        vanishes(lambda x: 3 * (TRIPLED * x * x) - (3 * TRIPLED) * x * x),
+        ONE,
+    ),
+    "a constant of single precision and its triple": (
+        vanishes(lambda x: 3 * (TRIPLED_SINGLE * x * x) - (3 * TRIPLED_SINGLE) * x * x),
+        ONE,
+    ),
+    "a difference of constants": (
+        vanishes(lambda x: (1 / 3 - 0.3) * x * x - (1 / 3 * x * x - 0.3 * x * x)),
+        ONE,
+    ),
+    "steps of a grid": (vanishes(lambda x: jnp.sum(STEPS * x * x) - x * x), ONE),
+    "steps of a grid as weights of exponentials": (
+        lambda w, x: w[0] * (jnp.sum(STEPS * jnp.exp(x)) - jnp.exp(x)) + w[1] * jnp.exp(2 * x),
         ONE,
     ),
     "log 123": (vanishes(lambda x: jnp.log(123 * x) - jnp.log(x) - np.log(123)), ONE),
@@ -351,6 +370,15 @@ def test_a_hidden_dependency_is_no_dimension(name):
     except NeuromanifoldError:
         return
     assert certificate.lower <= 1, certificate
+
+
+def test_constants_that_are_read_in_two_ways_determine_nothing_more():
+    """In floats nothing of the first weight is seen, nor in real numbers."""
+    net = nm.network(ONE_DIMENSION["a difference of constants"][0], np.zeros(2), ONE)
+    certificate = nm.certify(net)
+    assert nm.verify(certificate, net).agrees
+    assert nm.identifiable(net, lambda w: w[0]).answer == "no"
+    assert nm.identifiable(net, lambda w: w[1]).answer == "yes"
 
 
 def test_masks_that_inputs_choose_and_that_are_added_are_covered():
