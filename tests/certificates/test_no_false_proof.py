@@ -16,6 +16,7 @@ BALANCE = np.full(9, 9.0)
 LOW = -20000.0
 LOFTY, LOFTY_SINGLE = 999999 / 999997, np.float32(97 / 99)
 TRIPLED, TRIPLED_SINGLE = 999907 / 999983, np.float32(51 / 25)
+NEAR, NEARER = np.float32(97 / 98), np.float32(98 / 99)
 STEPS = np.diff(np.linspace(0, 1, 11))
 HALF_LOW = np.array([0.0, LOW])
 PRIME = 8388593
@@ -194,6 +195,10 @@ ONE_DIMENSION = {
     ),
     "a difference of constants": (
         vanishes(lambda x: (1 / 3 - 0.3) * x * x - (1 / 3 * x * x - 0.3 * x * x)),
+        ONE,
+    ),
+    "a difference of constants of single precision": (
+        vanishes(lambda x: (NEAR - NEARER) * x * x - (NEAR * x * x - NEARER * x * x)),
         ONE,
     ),
     "steps of a grid": (vanishes(lambda x: jnp.sum(STEPS * x * x) - x * x), ONE),

@@ -163,12 +163,20 @@ def _is_noise(x: float) -> bool:
 def precisions_of(arrays: Iterable[RationalArray]) -> tuple[Precision, ...]:
     """The precisions whose floats are there as their exact values, beside numbers that are not.
 
-    Then the function is neither that of the floats nor that of the numbers they stand for.
+    Then the function is neither that of the floats nor that of the numbers they stand for. What has
+    few bits may be a difference of floats of single precision, if it is not very simple.
     """
-    arrays = list(arrays)
-    if all(array.in_floats(np.float64).distinct == array.distinct for array in arrays):
+    exact, rounded = list[float](), False
+    for array in arrays:
+        numbers = array.reciprocal.distinct if array.inverted else array.distinct
+        same = [q == x for q, x in zip(numbers, array.floats or numbers, strict=True)]
+        rounded |= not all(same)
+        exact += [float(q) for q, is_same in zip(numbers, same, strict=True) if is_same]
+    if not rounded:
         return ()
-    are_long = {_bits(x) > _SINGLE for array in arrays for x in array.dyadic}
+    whole = {x for x in exact if x.is_integer() and abs(x) < _LARGEST_WHOLE}
+    bits = {_bits(x) for x in exact if x not in whole}
+    are_long = {count > _SINGLE for count in bits if count > _FEW_BITS_HALF}
     return tuple(np.float64 if is_long else np.float32 for is_long in sorted(are_long))
 
 
