@@ -15,6 +15,9 @@ BASE = 1.2345678
 BALANCE = np.full(9, 9.0)
 LOW = -20000.0
 LOFTY, LOFTY_SINGLE = 999999 / 999997, np.float32(97 / 99)
+TRIPLED, TRIPLED_SINGLE = 999907 / 999983, np.float32(51 / 25)
+NEAR, NEARER = np.float32(97 / 98), np.float32(98 / 99)
+STEPS = np.diff(np.linspace(0, 1, 11))
 HALF_LOW = np.array([0.0, LOW])
 PRIME = 8388593
 NEARLY_ZERO = np.array([1.0, -0.9])
@@ -77,6 +80,15 @@ def far_from(x, g):
 def wrapped(n):
     """Zero where whole numbers have 32 bits."""
     return (n * 65536 * 65536 % 7).astype(jnp.float32)
+
+
+def four_bits(x):
+    return x.astype(jnp.int4).astype(jnp.float32)
+
+
+def byte(x, place):
+    """The byte of a number at a place."""
+    return lax.bitcast_convert_type(x, jnp.uint8)[place].astype(jnp.float32)
 
 
 def small(x):
@@ -171,6 +183,27 @@ ONE_DIMENSION = {
     ),
     "a constant of single precision and its double": (
         vanishes(lambda x: 2 * (LOFTY_SINGLE * x * x) - (2 * LOFTY_SINGLE) * x * x),
+        ONE,
+    ),
+    "a constant and its triple": (
+        vanishes(lambda x: 3 * (TRIPLED * x * x) - (3 * TRIPLED) * x * x),
+        ONE,
+    ),
+    "a constant of single precision and its triple": (
+        vanishes(lambda x: 3 * (TRIPLED_SINGLE * x * x) - (3 * TRIPLED_SINGLE) * x * x),
+        ONE,
+    ),
+    "a difference of constants": (
+        vanishes(lambda x: (1 / 3 - 0.3) * x * x - (1 / 3 * x * x - 0.3 * x * x)),
+        ONE,
+    ),
+    "a difference of constants of single precision": (
+        vanishes(lambda x: (NEAR - NEARER) * x * x - (NEAR * x * x - NEARER * x * x)),
+        ONE,
+    ),
+    "steps of a grid": (vanishes(lambda x: jnp.sum(STEPS * x * x) - x * x), ONE),
+    "steps of a grid as weights of exponentials": (
+        lambda w, x: w[0] * (jnp.sum(STEPS * jnp.exp(x)) - jnp.exp(x)) + w[1] * jnp.exp(2 * x),
         ONE,
     ),
     "log 123": (vanishes(lambda x: jnp.log(123 * x) - jnp.log(x) - np.log(123)), ONE),
@@ -311,6 +344,22 @@ ONE_DIMENSION = {
         lambda w, x: w[0] * x + w[1] * x**2 * ((300.7 * jnp.arange(2)).astype(jnp.int8)[1] - 127),
         ONE,
     ),
+    "a number that 4 bits do not hold": (
+        lambda w, x: w[0] * x + w[1] * x**2 * (four_bits(5 * jnp.arange(3.0))[2] - 7),
+        ONE,
+    ),
+    "a sum of 8 bits": (
+        lambda w, x: w[0] * x + w[1] * x**2 * jnp.sum(jnp.full(4, 64, jnp.uint8), dtype=jnp.uint8),
+        ONE,
+    ),
+    "bytes of a number of single precision": (
+        lambda w, x: w[0] * x + w[1] * x**2 * (byte(np.ones((), np.float32), 3) - 63),
+        ONE,
+    ),
+    "bytes of a number of JAX's precision": (
+        lambda w, x: w[0] * x + w[1] * x**2 * (byte(jnp.ones(()), 3) - 63),
+        ONE,
+    ),
     "whole numbers of 32 bits": (
         lambda w, t: w[0] + w[1] * (t * 65536 * 65536 % 7).astype(jnp.float32),
         np.int64(5),
@@ -326,6 +375,15 @@ def test_a_hidden_dependency_is_no_dimension(name):
     except NeuromanifoldError:
         return
     assert certificate.lower <= 1, certificate
+
+
+def test_constants_that_are_read_in_two_ways_determine_nothing_more():
+    """In floats nothing of the first weight is seen, nor in real numbers."""
+    net = nm.network(ONE_DIMENSION["a difference of constants"][0], np.zeros(2), ONE)
+    certificate = nm.certify(net)
+    assert nm.verify(certificate, net).agrees
+    assert nm.identifiable(net, lambda w: w[0]).answer == "no"
+    assert nm.identifiable(net, lambda w: w[1]).answer == "yes"
 
 
 def test_masks_that_inputs_choose_and_that_are_added_are_covered():

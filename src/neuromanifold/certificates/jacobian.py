@@ -7,7 +7,7 @@ reaches the full rank.
 """
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -20,7 +20,7 @@ from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.elimination import Indices
 from neuromanifold.algebra.modular import settled
 from neuromanifold.algebra.modular.square_roots.radicands import Redraw
-from neuromanifold.algebra.prime_field import Residues
+from neuromanifold.algebra.prime_field import Residues, ZeroResidueError
 from neuromanifold.certificates.cells import cells_for, pieces, possible_inputs, real_inputs
 from neuromanifold.certificates.features import freed
 from neuromanifold.certificates.point import OtherWeightsError, Point, drawn_weights
@@ -45,6 +45,8 @@ def jacobian_rows(
     """At least `count` rows uᵀ J after the first `skip`, in batches."""
     number, size = batches(count)
     program = rows_program(network, size)
+    if point.precision is not None:
+        program = program.in_floats(point.precision)
     weights = network.assemble(point.weights)
     elements = point.elements(point.relations(network, size)) if program.formals else None
     total = skip + number * size
@@ -207,6 +209,7 @@ def jacobian_rank(
         if form.rank >= most:
             break
     batch = batches(count)[1]
+    form = less_in_floats(network, point, form.rank, kept, [count] * ceil(used / count)) or form
     return JacobianRank(
         form.rank,
         used,
@@ -216,6 +219,42 @@ def jacobian_rank(
         readings_of(network, point, used, batch),
         form,
     )
+
+
+def less_in_floats(
+    network: Network, point: Point, rank: int, kept: Indices, counts: Sequence[int]
+) -> EchelonForm | None:
+    """The echelon form of the rows with all constants as floats, if its rank is less than this.
+
+    It is asked for where constants are read in two ways (`literals`). What stands for formal
+    functions is as before; where their relations do not hold for the floats, that is more general.
+    """
+    for precision in rows_program(network, batches(counts[0])[1]).precisions:
+        there = replace(point, precision=precision)
+        try:
+            try:
+                form = _form(network, there, rank, kept, counts)
+            except OtherWeightsError as other:
+                form = _form(network, replace(there, weights=other.weights), rank, kept, counts)
+        except ZeroResidueError:  # no point for the floats: nothing is known of them
+            continue
+        if form.rank < rank:
+            return form
+    return None
+
+
+def _form(
+    network: Network, point: Point, rank: int, kept: Indices, counts: Sequence[int]
+) -> EchelonForm:
+    """The echelon form of some columns, of no more rows than give a rank."""
+    form, used = EchelonForm(len(kept), point.field), 0
+    for count in counts:
+        for rows in jacobian_rows(network, point, count, used):
+            form.add(np.take(rows, kept, axis=1))
+            used += len(rows)
+            if form.rank >= rank:
+                return form
+    return form
 
 
 def settled_rank(

@@ -18,6 +18,7 @@ from neuromanifold.algebra.modular import (
     square_roots,
 )
 from neuromanifold.algebra.modular.formal.relations import NO_RELATIONS, Relations
+from neuromanifold.algebra.modular.literals import Precision
 from neuromanifold.algebra.modular.rules.formal import NonSquareError
 from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.certificates.cells import (
@@ -82,6 +83,7 @@ class Point:
         cells: how many real inputs give the branches of a piecewise network, in turn; None for as
             many as the rows call for.
         passed: the numbers of real inputs whose cells are passed over.
+        precision: in which all constants are floats; None where they are what they are read as.
     """
 
     field: PrimeField
@@ -91,6 +93,7 @@ class Point:
     given: GivenWeights | None = None
     cells: int | None = None
     passed: tuple[int, ...] = ()
+    precision: Precision | None = None
 
     def draw(self, what: str, shape: tuple[int, ...]) -> Residues:
         """Residues for one purpose."""

@@ -1,5 +1,6 @@
 """A JAX function as a function on residues, and the rows of its Jacobian as another."""
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
@@ -12,6 +13,7 @@ from jax.extend.core import ClosedJaxpr
 from neuromanifold.algebra.modular.formal.elements import FormalElements
 from neuromanifold.algebra.modular.formal.relations import Relations
 from neuromanifold.algebra.modular.interpreter import read
+from neuromanifold.algebra.modular.literals import Precision, precisions_of
 from neuromanifold.algebra.modular.opening import opened
 from neuromanifold.algebra.modular.recorder import Program, Recorder, Unknown
 from neuromanifold.algebra.modular.tangents import Setting, Step
@@ -47,6 +49,7 @@ class ModularFunction:
         self._recorder = recorder
         self._arguments, self._results = structures
         self._residues: dict[int, dict[int, Residues]] = {}
+        self._precision: Precision | None = None
         self._program = recorder.program(outputs)
         kept = {step.output for step in self._program.steps}
         self.formals = tuple(f for f in recorder.formals if f.output in kept)
@@ -108,6 +111,18 @@ class ModularFunction:
         """The constants taken as the exact value of their float, in increasing order."""
         return _sorted([self.halves, *(c.dyadic for _, c in self._program.constants)])
 
+    @cached_property
+    def precisions(self) -> tuple[Precision, ...]:
+        """The precisions in which its constants are floats, some of them read as other numbers."""
+        return precisions_of(constant for _, constant in self._program.constants)
+
+    def in_floats(self, precision: Precision) -> "ModularFunction":
+        """The same function with all constants as floats of a precision."""
+        other = copy.copy(self)
+        other._residues = dict[int, dict[int, Residues]]()
+        other._precision = precision
+        return other
+
     @property
     def largest_constant(self) -> float:
         """The largest of its constants, whatever their sign."""
@@ -167,6 +182,8 @@ class ModularFunction:
         known = self._residues.setdefault(field.modulus, {})
         for slot, constant in program.constants:
             if slot not in known:
+                if self._precision is not None:
+                    constant = constant.in_floats(self._precision)
                 known[slot] = constant.residues(field)
         return [known[slot] for slot, _ in program.constants]
 

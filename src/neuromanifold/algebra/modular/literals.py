@@ -12,6 +12,10 @@ A program says 1/3 by writing the nearest float. A finite float x is therefore r
 So 2x is read as twice what x is read as, whatever x is, and 2(xy) − (2x)y is zero as in floats.
 Half precision has too few bits to tell a number from what it was rounded from: its floats are
 themselves, and listed.
+
+Where numbers of the last two kinds meet, as 1/3, 0.3 and the float of their difference, the
+function is neither that of the floats nor that of what they stand for; so ranks are found
+`in_floats` too.
 """
 
 from collections.abc import Iterable
@@ -67,6 +71,9 @@ def _odd(n: int) -> int:
     return abs(n) // max(1, n & -n)
 
 
+Precision = type[np.float32] | type[np.float64]
+
+
 @dataclass(frozen=True)
 class RationalArray:
     """An array of rational numbers, each distinct one stored once.
@@ -77,17 +84,32 @@ class RationalArray:
         dyadic: the floats that were read as their exact dyadic value.
         suspects: those so small, beside the array's largest entry or by themselves, that they may
             be rounding noise, as cos(π/2) = 6·10^-17 in a Fourier matrix, or 0.1 + 0.2 − 0.3.
+        floats: for each distinct number the float that was read as it.
+        inverted: whether the distinct numbers are their reciprocals.
     """
 
     distinct: tuple[Fraction, ...]
     places: np.ndarray
     dyadic: tuple[float, ...]
     suspects: tuple[float, ...] = ()
+    floats: tuple[Fraction, ...] = ()
+    inverted: bool = False
 
     @property
     def reciprocal(self) -> "RationalArray":
         """The array of 1/q for each entry q; no entry may be zero."""
-        return replace(self, distinct=tuple(1 / q for q in self.distinct))
+        inverses = tuple(1 / q for q in self.distinct)
+        return replace(self, distinct=inverses, inverted=not self.inverted)
+
+    def in_floats(self, precision: Precision) -> "RationalArray":
+        """The array with the floats themselves; those of single precision are known by reading."""
+        if self.inverted:
+            return self.reciprocal.in_floats(precision).reciprocal
+        numbers = self.floats or self.distinct
+        if precision is np.float32:
+            pairs = zip(self.distinct, numbers, strict=True)
+            numbers = tuple(x if x == q else Fraction(float(precision(q))) for q, x in pairs)
+        return replace(self, distinct=numbers)
 
     def residues(self, field: PrimeField) -> Residues:
         """The entries mod p."""
@@ -112,7 +134,11 @@ def rational_array(values: np.ndarray) -> RationalArray:
     noise = NOISE * float(np.abs(distinct).max(initial=0.0))
     small = {x for x in distinct.tolist() if 0 < abs(x) < noise}
     suspects = tuple(sorted(small.union(filter(_is_noise, dyadic))))
-    return RationalArray(tuple(number for number, _ in readings), places, tuple(dyadic), suspects)
+    numbers, floats = (
+        tuple(number for number, _ in readings),
+        tuple(map(Fraction, distinct.tolist())),
+    )
+    return RationalArray(numbers, places, tuple(dyadic), suspects, floats)
 
 
 def _reading(x: float) -> tuple[Fraction, bool]:
@@ -132,6 +158,26 @@ def _is_noise(x: float) -> bool:
     floats, such as the least normal one of single precision.
     """
     return 2.0**-_LARGEST_POWER <= abs(x) < NOISE
+
+
+def precisions_of(arrays: Iterable[RationalArray]) -> tuple[Precision, ...]:
+    """The precisions whose floats are there as their exact values, beside numbers that are not.
+
+    Then the function is neither that of the floats nor that of the numbers they stand for. What has
+    few bits may be a difference of floats of single precision, if it is not very simple.
+    """
+    exact, rounded = list[float](), False
+    for array in arrays:
+        numbers = array.reciprocal.distinct if array.inverted else array.distinct
+        same = [q == x for q, x in zip(numbers, array.floats or numbers, strict=True)]
+        rounded |= not all(same)
+        exact += [float(q) for q, is_same in zip(numbers, same, strict=True) if is_same]
+    if not rounded:
+        return ()
+    whole = {x for x in exact if x.is_integer() and abs(x) < _LARGEST_WHOLE}
+    bits = {_bits(x) for x in exact if x not in whole}
+    are_long = {count > _SINGLE for count in bits if count > _FEW_BITS_HALF}
+    return tuple(np.float64 if is_long else np.float32 for is_long in sorted(are_long))
 
 
 def last_place(x: float) -> float:

@@ -23,9 +23,10 @@ _OF_BITS = frozenset({"bitcast_convert_type", "clz", "population_count", "shift_
 
 
 def sees_bits(equation: Any) -> bool:
-    """Whether a primitive looks at all bits of a whole number, of which there are twice as many."""
+    """Whether a primitive looks at all bits of a number, of which there are twice as many."""
     types = {variable.aval.dtype for variable in equation.invars}
-    return equation.primitive.name in _OF_BITS and bool(types & _RANGES.keys())
+    wide = {*_RANGES, np.dtype(np.float64)}
+    return equation.primitive.name in _OF_BITS and bool(types & wide)
 
 
 def are_beyond(arrays: Sequence[Any]) -> bool:
