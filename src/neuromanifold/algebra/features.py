@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from neuromanifold.algebra.balls.arrays import PRECISION, precision
-from neuromanifold.algebra.balls.function import CLAMPING, in_balls, meant
+from neuromanifold.algebra.balls.function import CLAMPING, in_balls, roughly
 from neuromanifold.algebra.balls.minors import proved_rank
 from neuromanifold.algebra.balls.rules import UndecidedError
 from neuromanifold.algebra.cells.piecewise import flat, names
@@ -86,7 +86,7 @@ class Features:
                 if not self._decided.holds_at(at if weights is None else weights, x):
                     continue
                 try:
-                    slopes, values = in_balls(self._with_slopes, x, bits=bits, constant=meant)
+                    slopes, values = in_balls(self._with_slopes, x, bits=bits, constant=roughly)
                 except UndecidedError:
                     continue
             if all(value.is_finite() for value in (*slopes.flat, *values.flat)):

@@ -9,6 +9,7 @@ reaches the full rank.
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
@@ -19,8 +20,9 @@ from jaxtyping import Float
 from neuromanifold.algebra.echelon import EchelonForm
 from neuromanifold.algebra.elimination import Indices
 from neuromanifold.algebra.modular import settled
+from neuromanifold.algebra.modular.literals import Precision
 from neuromanifold.algebra.modular.square_roots.radicands import Redraw
-from neuromanifold.algebra.prime_field import Residues, ZeroResidueError
+from neuromanifold.algebra.prime_field import PrimeField, Residues, ZeroResidueError
 from neuromanifold.certificates.cells import cells_for, pieces, possible_inputs, real_inputs
 from neuromanifold.certificates.features import freed
 from neuromanifold.certificates.point import OtherWeightsError, Point, drawn_weights
@@ -229,24 +231,50 @@ def less_in_floats(
     It is asked for where constants are read in two ways (`literals`). What stands for formal
     functions is as before; where their relations do not hold for the floats, that is more general.
     """
+    is_generic = point.given is None and pieces(network) is None
     for precision in rows_program(network, batches(counts[0])[1]).precisions:
         there = replace(point, precision=precision)
-        try:
-            try:
-                form = _form(network, there, rank, kept, counts)
-            except OtherWeightsError as other:
-                form = _form(network, replace(there, weights=other.weights), rank, kept, counts)
-        except ZeroResidueError:  # no point for the floats: nothing is known of them
+        if is_generic and _has_rank(network, point.field, precision, rank, tuple(counts)):
             continue
-        if form.rank < rank:
+        form = _in_floats(network, there, rank, kept, counts)
+        if form is not None and form.rank < rank:
             return form
     return None
+
+
+@lru_cache(maxsize=128)
+def _has_rank(
+    network: Network,
+    field: PrimeField,
+    precision: Precision,
+    rank: int,
+    counts: tuple[int, ...],
+) -> bool:
+    """Whether floats have this rank at random weights: if so they have it at those of any seed."""
+    there = Point(field, 0, 0, drawn_weights(network, field, 0, 0), precision=precision)
+    form = _in_floats(network, there, rank, np.arange(network.columns), counts)
+    return form is not None and form.rank >= rank
+
+
+def _in_floats(
+    network: Network, point: Point, rank: int, kept: Indices, counts: Sequence[int]
+) -> EchelonForm | None:
+    """The echelon form of some columns, of no more rows than give a rank; None if floats have none.
+
+    Then this is no point for the floats, and nothing is known of them.
+    """
+    try:
+        try:
+            return _form(network, point, rank, kept, counts)
+        except OtherWeightsError as other:
+            return _form(network, replace(point, weights=other.weights), rank, kept, counts)
+    except ZeroResidueError:
+        return None
 
 
 def _form(
     network: Network, point: Point, rank: int, kept: Indices, counts: Sequence[int]
 ) -> EchelonForm:
-    """The echelon form of some columns, of no more rows than give a rank."""
     form, used = EchelonForm(len(kept), point.field), 0
     for count in counts:
         for rows in jacobian_rows(network, point, count, used):

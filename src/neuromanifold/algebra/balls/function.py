@@ -30,7 +30,7 @@ from neuromanifold.algebra.balls.order import UNDECIDED, UndecidedError
 from neuromanifold.algebra.balls.rules import OF_TRUTH, RULES
 from neuromanifold.algebra.modular.flattening import flattened
 from neuromanifold.algebra.modular.folding import folded
-from neuromanifold.algebra.modular.literals import last_place, rational_array
+from neuromanifold.algebra.modular.literals import is_plain, last_place, rational_array
 from neuromanifold.algebra.modular.location import where_from
 from neuromanifold.algebra.modular.rules.elementary import OpeningRule
 from neuromanifold.algebra.modular.rules.indexing import MOVED, sources_of
@@ -41,6 +41,7 @@ from neuromanifold.errors import ArgumentError, NotCoveredError
 
 _ROOT_OF_PI = math.sqrt(math.pi)
 _NEAR_ZERO = arb(2) ** -2000
+_SINGLE_PRECISION = 2.0**-23
 
 
 def in_balls(
@@ -252,6 +253,19 @@ def meant(array: np.ndarray) -> np.ndarray:
     table = [dyadic.get(q, arb(fmpq(q.numerator, q.denominator))) for q in read.distinct]
     entries = np.array(table, dtype=object)[read.places]
     return np.asarray(entries, dtype=object).reshape(array.shape)
+
+
+def roughly(array: np.ndarray) -> np.ndarray:
+    """Balls that hold what the floats of a function may stand for, in single precision.
+
+    Those of one or two bits are themselves. The others may be rounded, and so may the numbers of
+    which one is the difference: what holds for all numbers so near is no relation between them.
+    """
+
+    def ball(x: float) -> Any:
+        return arb(x) if is_plain(x) else arb(x, abs(x) * _SINGLE_PRECISION)
+
+    return entrywise(ball, array)
 
 
 def _constant(array: Any, constant: Callable[[np.ndarray], np.ndarray]) -> Any:

@@ -108,7 +108,7 @@ class RationalArray:
         numbers = self.floats or self.distinct
         if precision is np.float32:
             pairs = zip(self.distinct, numbers, strict=True)
-            numbers = tuple(x if x == q else Fraction(float(precision(q))) for q, x in pairs)
+            numbers = tuple(x if x == q else _single(x) for q, x in pairs)
         return replace(self, distinct=numbers)
 
     def residues(self, field: PrimeField) -> Residues:
@@ -120,6 +120,11 @@ class RationalArray:
                 f"a constant of the function has no residue: {error}; take another prime"
             ) from None
         return np.asarray(table[self.places])
+
+
+def _single(x: Fraction) -> Fraction:
+    """The float of single precision that a constant was before it was widened."""
+    return Fraction(float(np.float32(float(x))))
 
 
 def rational_array(values: np.ndarray) -> RationalArray:
@@ -174,10 +179,14 @@ def precisions_of(arrays: Iterable[RationalArray]) -> tuple[Precision, ...]:
         exact += [float(q) for q, is_same in zip(numbers, same, strict=True) if is_same]
     if not rounded:
         return ()
-    whole = {x for x in exact if x.is_integer() and abs(x) < _LARGEST_WHOLE}
-    bits = {_bits(x) for x in exact if x not in whole}
-    are_long = {count > _SINGLE for count in bits if count > _FEW_BITS_HALF}
+    are_long = {_bits(x) > _SINGLE for x in exact if not is_plain(x)}
     return tuple(np.float64 if is_long else np.float32 for is_long in sorted(are_long))
+
+
+def is_plain(x: float) -> bool:
+    """Whether no rounding made a number: whole ones, those of very few bits, and infinities."""
+    is_whole = abs(x) < _LARGEST_WHOLE and x.is_integer()
+    return not np.isfinite(x) or is_whole or _bits(x) <= _FEW_BITS_HALF
 
 
 def last_place(x: float) -> float:
@@ -224,9 +233,14 @@ def with_float64(params: dict[str, Any]) -> dict[str, Any]:
 def widen(values: np.ndarray) -> np.ndarray:
     """Single-precision constants in float64: 0.1 there is meant as 0.1, not as 0.100000001.
 
-    An entry within one unit in the last place (of single precision) of a rational number of height
-    up to `HEIGHT_SINGLE` becomes the float64 nearest to that number; others keep their value.
+    The float nearest to a rational number of height up to `HEIGHT_SINGLE` becomes the float64
+    nearest to that; others keep their value. So what was there before is known.
     """
     distinct, places = np.unique(values, return_inverse=True)
-    table = [float(_reading(x)[0]) if np.isfinite(x) else x for x in distinct.tolist()]
+    table = [_wide(x) if np.isfinite(x) else x for x in distinct.tolist()]
     return np.asarray(np.array(table, dtype=np.float64)[places]).reshape(values.shape)
+
+
+def _wide(x: float) -> float:
+    wide = float(_reading(x)[0])
+    return wide if float(np.float32(wide)) == x else x
