@@ -311,6 +311,22 @@ ONE_DIMENSION = {
         lambda w, x: w[0] * x + w[1] * x**2 * ((300.7 * jnp.arange(2)).astype(jnp.int8)[1] - 127),
         ONE,
     ),
+    "a sum of 8 bits": (
+        lambda w, x: w[0] * x + w[1] * x**2 * (lax.reduce_sum(jnp.full(4, 100, "int8"), (0,)) > 0),
+        ONE,
+    ),
+    "bits in common": (
+        lambda w, x: w[0] * x + w[1] * x**2 * jnp.bitwise_and.reduce(jnp.arange(1, 3)),
+        ONE,
+    ),
+    "a number that is none of a case": (
+        lambda w, x: lax.select_n(jnp.floor(3 + x * x).astype("int32"), w[0] * x, w[1] * x),
+        ONE,
+    ),
+    "a constant that is the number of no case": (
+        lambda w, x: lax.select_n(jnp.full((), -1, "int32"), w[0] * x, w[1] * x) + 0 * w[1],
+        ONE,
+    ),
     "whole numbers of 32 bits": (
         lambda w, t: w[0] + w[1] * (t * 65536 * 65536 % 7).astype(jnp.float32),
         np.int64(5),

@@ -34,12 +34,13 @@ _ENTRYWISE: dict[str, Callable[..., np.ndarray]] = {
     "square": np.square,
     "sub": np.subtract,
 }
+# Of whole numbers these are of bits, and sums stay in the type of their terms.
 _ALONG_AXES: dict[str, Callable[..., np.ndarray]] = {
-    "reduce_and": np.all,
+    "reduce_and": np.bitwise_and.reduce,
     "reduce_max": np.max,
     "reduce_min": np.min,
-    "reduce_or": np.any,
-    "reduce_sum": np.sum,
+    "reduce_or": np.bitwise_or.reduce,
+    "reduce_sum": lambda x, axis: np.sum(x, axis, dtype=x.dtype),
 }
 
 
