@@ -43,7 +43,12 @@ def _integer_pow(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
 
 
 def _power(x: Any, y: Any) -> Any:
-    """Powers; whole ones around zero, which `arb` does not enclose, by squares and products."""
+    """Powers; whole ones around zero, which `arb` does not enclose, by squares and products.
+
+    Of balls around infinity it takes none, and ends the process.
+    """
+    if not (x.is_finite() or x.is_exact()):
+        return arb("nan")
     if not (y.is_exact() and y.is_integer() and x.contains(0)):
         return x**y
     n = int(y.unique_fmpz())
