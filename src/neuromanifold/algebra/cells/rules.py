@@ -24,6 +24,8 @@ Outcome = Callable[[Any, Sequence[Any]], Decision]
 
 def _extreme(decider: Decider, lines: Any, sign: int) -> Any:
     """The largest entry along the last axis, or the smallest: Σ b_k x_k with b_k in {0, 1}."""
+    if not lines.shape[-1]:
+        return jnp.full(lines.shape[:-1], -sign * jnp.inf)
 
     def branches() -> Any:
         best = (jnp.argmax if sign == 1 else jnp.argmin)(lines, axis=-1)
@@ -209,6 +211,8 @@ def _sort(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]
             f"{where_from(equation)} sorts by several keys, or real numbers by whole ones that "
             "depend on the arguments, which is not covered: sort by one real key"
         )
+    if not keys.size:
+        return list(operands)
     lines = jnp.moveaxis(keys, axis, -1)
     matrix = _ordered(decider, lines, 1, lines.shape[-1])
     outputs: list[Any] = []
