@@ -34,13 +34,20 @@ _ENTRYWISE: dict[str, Callable[..., np.ndarray]] = {
     "square": np.square,
     "sub": np.subtract,
 }
-# Of whole numbers these are of bits, and sums stay in the type of their terms.
+
+
+def _sum(x: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:
+    """The sum in the type of its terms."""
+    return np.asarray(np.sum(x, axis, dtype=x.dtype))
+
+
+# Of whole numbers these are of all bits.
 _ALONG_AXES: dict[str, Callable[..., np.ndarray]] = {
     "reduce_and": np.bitwise_and.reduce,
     "reduce_max": np.max,
     "reduce_min": np.min,
     "reduce_or": np.bitwise_or.reduce,
-    "reduce_sum": lambda x, axis: np.sum(x, axis, dtype=x.dtype),
+    "reduce_sum": _sum,
 }
 
 
