@@ -328,7 +328,9 @@ ONE_DIMENSION = {
         ONE,
     ),
     "a constant that is the number of no case": (
-        lambda w, x: lax.select_n(jnp.full((), -1, "int32"), w[0] * x, w[1] * x) + 0 * w[1],
+        lambda w, x: (
+            w[0] * x - lax.select_n(jnp.full((), 5, "int32"), 0 * x, w[0] * x) + w[1] * x * x
+        ),
         ONE,
     ),
     "whole numbers of 32 bits": (
@@ -527,6 +529,13 @@ def test_constants_of_derivatives_prove_nothing_in_balls(f):
 def test_whole_numbers_beyond_32_bits_are_refused_in_balls(f, x):
     with pytest.raises(NeuromanifoldError, match="beyond 32 bits"):
         nm.certify(nm.network(f, np.zeros(2), x), weights=np.ones(2), reading="balls")
+
+
+def test_the_last_case_has_a_derivative_where_numbers_are_beyond_it():
+    def f(w, x):
+        return w * x - lax.select_n(jnp.floor(3 + x * x).astype("int32"), 0 * x, w * x)
+
+    assert nm.certify(nm.network(f, ONE, ONE), weights=np.ones(()), reading="balls").lower == 0
 
 
 def test_loops_that_are_too_long_are_refused_at_once():
