@@ -311,10 +311,6 @@ ONE_DIMENSION = {
         lambda w, x: w[0] * x + w[1] * x**2 * ((300.7 * jnp.arange(2)).astype(jnp.int8)[1] - 127),
         ONE,
     ),
-    "shares of a quantile": (
-        lambda w, x: jnp.quantile(w[0] + x, 0.3) - w[0] + w[1] * x[0],
-        np.zeros(4),
-    ),
     "a sum of 8 bits": (
         lambda w, x: w[0] * x + w[1] * x**2 * (lax.reduce_sum(jnp.full(4, 100, "int8"), (0,)) > 0),
         ONE,

@@ -6,8 +6,6 @@ A program says 1/3 by writing the nearest float. A finite float x is therefore r
   they may be what rounding left, and are listed;
 - the rational number q = ± 2^k a/b with odd a and b up to `HEIGHT` that lies within one unit in the
   last place of x, when there is one (0.1, 1/3); up to `HEIGHT_SINGLE` in single precision;
-- one of height up to `HEIGHT_CANCELLED` within `_CANCELLED` units, unless it is a power of 2: that
-  is what 1 − 0.9 leaves of 0.1, of which 0.9 has to be the rest (quantiles), and 1 − 10^-15 is not;
 - its exact dyadic value otherwise (1/√2, π, e^36, the single-precision e); those are listed, since
   the function that is evaluated then contains the float and not the number which it may stand for.
 
@@ -34,9 +32,6 @@ from neuromanifold.errors import ArgumentError
 HEIGHT = 10**6
 # The same for float32 (2^-23) with probability below 0.4 · 10^4 · 2^-23 < 10^-3.
 HEIGHT_SINGLE = 100
-# The same for 64 units with probability below 0.4 · 10^6 · 2^-47 < 10^-8.
-HEIGHT_CANCELLED = 10**3
-_CANCELLED = 2**6
 # What is rounded to single precision ends in ten zeros once in 2^10 times; what is rounded to
 # double precision is a whole number below 2^40 once in 2^12 times.
 _FEW_BITS = 14
@@ -127,16 +122,7 @@ def _reading(x: float) -> tuple[Fraction, bool]:
     if bits <= _FEW_BITS or (is_long and x.is_integer() and abs(x) < _LARGEST_WHOLE):
         return exact, _is_noise(x)
     near = rational_near(x, last_place(x), HEIGHT if is_long else HEIGHT_SINGLE)
-    if near is None and is_long:
-        near = _cancelled(x)
     return (exact, True) if near is None else (near, False)
-
-
-def _cancelled(x: float) -> Fraction | None:
-    """The number of small height that a difference of two others left as x, if any."""
-    near = rational_near(x, _CANCELLED * ulp(x), HEIGHT_CANCELLED)
-    is_power = near is not None and _odd(near.numerator) == _odd(near.denominator) == 1
-    return None if is_power else near
 
 
 def _is_noise(x: float) -> bool:
