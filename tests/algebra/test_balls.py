@@ -88,6 +88,11 @@ def test_the_function_is_differentiated_and_not_its_own_rule():
     assert float(found["b"][0].mid()) == -2.0
 
 
+def test_powers_of_what_is_infinite_close_by_have_no_value():
+    found = in_balls(lambda x: jnp.power(x, 1.5), np.array(np.inf))
+    assert not found.item().is_finite()
+
+
 def test_what_balls_cannot_decide_is_an_error_that_says_so():
     with pytest.raises(UndecidedError, match=r"`argmax` .*two balls overlap"):
         in_balls(lambda x: jnp.argmax(jnp.stack([jnp.exp(x) ** 2, jnp.exp(2 * x)])), np.array(1.0))

@@ -18,6 +18,7 @@ LOFTY, LOFTY_SINGLE = 999999 / 999997, np.float32(97 / 99)
 TRIPLED, TRIPLED_SINGLE = 999907 / 999983, np.float32(51 / 25)
 NEAR, NEARER = np.float32(97 / 98), np.float32(98 / 99)
 STEPS = np.diff(np.linspace(0, 1, 11))
+GRID_SINGLE = np.linspace(0, 1, 11, dtype=np.float32)
 HALF_LOW = np.array([0.0, LOW])
 PRIME = 8388593
 NEARLY_ZERO = np.array([1.0, -0.9])
@@ -48,6 +49,12 @@ def chosen(truth):
 def guarded(truth):
     """A weight on something that is never true."""
     return vanishes(lambda x: jnp.where(truth(x), 1.0, 0.0))
+
+
+def grid_beside_steps(x):
+    """Zero, of a grid of single precision and of the float differences of its points."""
+    moved = GRID_SINGLE[1:] * x - GRID_SINGLE[:-1] * x
+    return jnp.sum(np.arange(1, 11) * (np.diff(GRID_SINGLE) * x - moved))
 
 
 def masked(f):
@@ -200,6 +207,25 @@ ONE_DIMENSION = {
     "a difference of constants of single precision": (
         vanishes(lambda x: (NEAR - NEARER) * x * x - (NEAR * x * x - NEARER * x * x)),
         ONE,
+    ),
+    "steps of a grid of single precision": (
+        vanishes(lambda x: grid_beside_steps(x * x)),
+        ONE,
+    ),
+    "constants and their difference inside a function of the inputs": (
+        lambda w, x: (
+            w[0]
+            * (
+                jnp.arctan(x[0] + (NEAR * x[1] - NEARER * x[1]))
+                - jnp.arctan(x[0] + (NEAR - NEARER) * x[1])
+            )
+            + w[1] * jnp.arctan(x[0] + (NEAR - NEARER) * x[1])
+        ),
+        np.zeros(2),
+    ),
+    "shares of a quantile": (
+        lambda w, x: jnp.quantile(w[0] + x, 0.3) - w[0] + w[1] * x[0],
+        np.zeros(4),
     ),
     "steps of a grid": (vanishes(lambda x: jnp.sum(STEPS * x * x) - x * x), ONE),
     "steps of a grid as weights of exponentials": (
@@ -358,6 +384,20 @@ ONE_DIMENSION = {
     ),
     "bytes of a number of JAX's precision": (
         lambda w, x: w[0] * x + w[1] * x**2 * (byte(jnp.ones(()), 3) - 63),
+        ONE,
+    ),
+    "bits in common": (
+        lambda w, x: w[0] * x + w[1] * x**2 * jnp.bitwise_and.reduce(jnp.arange(1, 3)),
+        ONE,
+    ),
+    "a number that is none of a case": (
+        lambda w, x: lax.select_n(jnp.floor(3 + x * x).astype("int32"), w[0] * x, w[1] * x),
+        ONE,
+    ),
+    "a constant that is the number of no case": (
+        lambda w, x: (
+            w[0] * x - lax.select_n(jnp.full((), 5, "int32"), 0 * x, w[0] * x) + w[1] * x * x
+        ),
         ONE,
     ),
     "whole numbers of 32 bits": (
@@ -565,6 +605,13 @@ def test_constants_of_derivatives_prove_nothing_in_balls(f):
 def test_whole_numbers_beyond_32_bits_are_refused_in_balls(f, x):
     with pytest.raises(NeuromanifoldError, match="beyond 32 bits"):
         nm.certify(nm.network(f, np.zeros(2), x), weights=np.ones(2), reading="balls")
+
+
+def test_the_last_case_has_a_derivative_where_numbers_are_beyond_it():
+    def f(w, x):
+        return w * x - lax.select_n(jnp.floor(3 + x * x).astype("int32"), 0 * x, w * x)
+
+    assert nm.certify(nm.network(f, ONE, ONE), weights=np.ones(()), reading="balls").lower == 0
 
 
 def test_loops_that_are_too_long_are_refused_at_once():

@@ -43,7 +43,12 @@ def _integer_pow(equation: Any, operands: Sequence[np.ndarray]) -> list[Any]:
 
 
 def _power(x: Any, y: Any) -> Any:
-    """Powers; whole ones around zero, which `arb` does not enclose, by squares and products."""
+    """Powers; whole ones around zero, which `arb` does not enclose, by squares and products.
+
+    Of balls around infinity it takes none, and ends the process.
+    """
+    if not (x.is_finite() or x.is_exact()):
+        return arb("nan")
     if not (y.is_exact() and y.is_integer() and x.contains(0)):
         return x**y
     n = int(y.unique_fmpz())
@@ -59,8 +64,8 @@ def _select(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     if is_balls(which):
         return [entrywise(_either, which, *cases, dtype=np.result_type(*cases))]
     if len(cases) == 2:
-        return [np.where(which.astype(bool), cases[1], cases[0])]
-    return [np.choose(which, cases)]
+        return [np.where(which > 0, cases[1], cases[0])]
+    return [np.choose(which, cases, mode="clip")]
 
 
 def _either(which: bool | None, x: Any, y: Any) -> Any:

@@ -25,6 +25,8 @@ Outcome = Callable[[Any, Sequence[Any]], Decision]
 
 def _extreme(decider: Decider, lines: Any, sign: int) -> Any:
     """The largest entry along the last axis, or the smallest: Σ b_k x_k with b_k in {0, 1}."""
+    if not lines.shape[-1]:
+        return jnp.full(lines.shape[:-1], -sign * jnp.inf)
 
     def branches() -> Any:
         best = (jnp.argmax if sign == 1 else jnp.argmin)(lines, axis=-1)
@@ -221,6 +223,8 @@ def _sort(decider: Decider, equation: Any, operands: Sequence[Any]) -> list[Any]
             f"{where_from(equation)} sorts by several keys, or real numbers by whole ones that "
             "depend on the arguments, which is not covered: sort by one real key"
         )
+    if not keys.size:
+        return list(operands)
     lines = jnp.moveaxis(keys, axis, -1)
     matrix = _ordered(decider, lines, 1, lines.shape[-1])
     outputs: list[Any] = []
@@ -356,8 +360,10 @@ OUTCOMES: dict[str, Outcome] = {
 
 
 def _select(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
+    """One of the cases: the first or the last for whole numbers that number none."""
     which, *cases = operands
-    return [decider.mixed(decider.decide(Decision(lambda: which)), cases)]
+    decision = Decision(lambda: jnp.clip(which.astype(int), 0, len(cases) - 1))
+    return [decider.mixed(decider.decide(decision), cases)]
 
 
 def _convert(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:

@@ -34,11 +34,20 @@ _ENTRYWISE: dict[str, Callable[..., np.ndarray]] = {
     "square": np.square,
     "sub": np.subtract,
 }
+
+
+def _sum(x: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:
+    """The sum in the type of its terms, which NumPy by itself widens if they have few bits."""
+    return np.asarray(np.sum(x, axis, dtype=x.dtype))
+
+
+# Of whole numbers these are of all bits.
 _ALONG_AXES: dict[str, Callable[..., np.ndarray]] = {
-    "reduce_and": np.all,
+    "reduce_and": np.bitwise_and.reduce,
     "reduce_max": np.max,
     "reduce_min": np.min,
-    "reduce_or": np.any,
+    "reduce_or": np.bitwise_or.reduce,
+    "reduce_sum": _sum,
 }
 
 
@@ -69,8 +78,6 @@ def _by_numpy(equation: Any, arrays: Sequence[np.ndarray]) -> Sequence[Any] | No
         return [np.divide(*arrays)]
     if name in _ALONG_AXES:
         return [_ALONG_AXES[name](arrays[0], axis=tuple(params["axes"]))]
-    if name == "reduce_sum":  # NumPy by itself takes wider types for sums of 8 and 16 bits
-        return [np.sum(arrays[0], axis=tuple(params["axes"]), dtype=arrays[0].dtype)]
     if name == "convert_element_type":
         return [converted(arrays[0], params["new_dtype"])]
     if name == "iota":

@@ -142,6 +142,8 @@ class Opening:
             raise NotCoveredError(f"{self.where(equation)} {why}")
         arrays = [operand.array for operand in operands]
         with source_info_util.user_context(self._origin(equation)):
+            if name == "select_n" and arrays[0].dtype != bool:
+                arrays[0] = _number_of_case(arrays[0], len(arrays) - 1)
             if name in self.rules:
                 outputs = self.rules[name](self, equation, arrays)
             else:
@@ -256,6 +258,13 @@ def _underived(equation: Any) -> str | None:
     if name in {"nextafter", "zeta"}:
         return "has no derivative that is known here: write the function without it"
     return None
+
+
+def _number_of_case(which: Any, count: int) -> Any:
+    """The case that is taken: beyond the ends the first or last, of which JAX's rules know none."""
+    if isinstance(which, np.ndarray):
+        return which.clip(0, count - 1)
+    return jax.lax.clamp(which.dtype.type(0), which, which.dtype.type(count - 1))
 
 
 def _is_nonnegative(value: Value) -> bool:
