@@ -37,6 +37,8 @@ MASKED_SOFTMAX = {
         jnp.where(CAUSAL, s, jnp.finfo(jnp.float32).min), axis=0
     ),
     "added": lambda s: jax.nn.softmax(s + jnp.where(CAUSAL, 0.0, -1e9), axis=0),
+    "subtracted": lambda s: jax.nn.softmax(s - 1e10 * (1 - CAUSAL), axis=0),
+    "subtracted inf": lambda s: jax.nn.softmax(s - jnp.where(CAUSAL, 0.0, jnp.inf), axis=0),
     "added −inf": lambda s: jax.nn.softmax(jnp.where(CAUSAL, 0.0, -jnp.inf) + s, axis=0),
     "where=": lambda s: jax.nn.softmax(s, axis=0, where=jnp.asarray(CAUSAL)),
     "scaled after masking": lambda s: jax.nn.softmax(

@@ -19,7 +19,7 @@ TRIPLED, TRIPLED_SINGLE = 999907 / 999983, np.float32(51 / 25)
 NEAR, NEARER = np.float32(97 / 98), np.float32(98 / 99)
 STEPS = np.diff(np.linspace(0, 1, 11))
 GRID_SINGLE = np.linspace(0, 1, 11, dtype=np.float32)
-HALF_LOW = np.array([0.0, LOW])
+HALF_LOW, HALF_HIGH = np.array([0.0, LOW]), np.array([0.0, -LOW])
 PRIME = 8388593
 NEARLY_ZERO = np.array([1.0, -0.9])
 TENTH_AND_LOWEST = np.array([0.1, -np.inf])
@@ -221,6 +221,14 @@ ONE_DIMENSION = {
             )
             + w[1] * jnp.arctan(x[0] + (NEAR - NEARER) * x[1])
         ),
+        np.zeros(2),
+    ),
+    "masks that are subtracted and cancel": (
+        lambda w, x: w[0] * (1 - jnp.exp((x[1] + HALF_LOW) - (x[1] + HALF_LOW)))[1] + w[1] * x[0],
+        np.zeros(2),
+    ),
+    "a mask that is subtracted, and undone": (
+        lambda w, x: w[0] * (1 - jnp.exp((x[1] - HALF_HIGH) + (HALF_HIGH - x[1])))[1] + w[1] * x[0],
         np.zeros(2),
     ),
     "shares of a quantile": (
@@ -649,6 +657,7 @@ THIRD = np.array([False, False, True])
         (lambda w, x: SHARES(jnp.concatenate([w @ x, np.array([-1e9])])), 6),
         (lambda w, x: SHARES(jnp.pad(w @ x, 1, constant_values=-1e9)), 6),
         (lambda w, x: SHARES((w @ x).at[2].set(-1e9)), 3),
+        (lambda w, x: SHARES(w @ x - np.array([0.0, 0.0, 1e9])), 3),
         (lambda w, x: jax.nn.sigmoid(w @ x + MASKED_THIRD), 6),
         (lambda w, x: jax.nn.sigmoid(jnp.where(THIRD, -jnp.inf, w @ x)), 6),
     ],
@@ -663,7 +672,6 @@ def test_what_is_laid_beside_others_or_seen_by_a_sigmoid_is_a_mask(f, dimension)
 @pytest.mark.parametrize(
     "f",
     [
-        lambda w, x: SHARES(w @ x - np.array([0.0, 0.0, 1e9])),
         lambda w, x: SHARES(-jnp.where(THIRD, 1e9, w @ x)),
         lambda w, x: SHARES(np.eye(3) @ (w @ x + MASKED_THIRD)),
         lambda w, x: lax.erf(w @ x + 1e5 * np.arange(3)),

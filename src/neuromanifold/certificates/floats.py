@@ -1,7 +1,7 @@
 """That floats have the exponentials which are read as numbers.
 
 Where a mask is not written as one (docs/explanation/engine/maxima-and-masks.md) its constant is a
-number like any other: softmax(x − m) with m = (0, 10⁹) sees, in real numbers, e^(x₁ − 10⁹). The
+number like any other: softmax(−x) with 10⁹ for an entry of x sees, in real numbers, e^−10⁹. The
 function that is run does not, since floats have 0 for it, and its dimension is another one. So
 where constants are large, the arguments of all exponentials that no mask hides are evaluated in
 floats at random real points: each has to lie within the range of float64 at one of them.

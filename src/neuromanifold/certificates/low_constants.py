@@ -111,6 +111,7 @@ def _evaluated(closed: ClosedJaxpr, masks: Sequence[float]) -> Callable[..., lis
     """The function of a flat jaxpr, with some constants so many times as low."""
     jaxpr = closed.jaxpr
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    sizes = np.abs(masks)  # what is subtracted is a mask too
 
     def evaluated(times: tuple[Any, Any], *leaves: Any) -> list[Any]:
         values = dict(zip(jaxpr.invars, leaves, strict=True))
@@ -120,7 +121,7 @@ def _evaluated(closed: ClosedJaxpr, masks: Sequence[float]) -> Callable[..., lis
             if not isinstance(atom, Literal) and atom in values:
                 return values[atom]
             array = np.asarray(atom.val if isinstance(atom, Literal) else constants[atom])
-            if array.dtype.kind != "f" or not (is_mask := np.isin(array, masks)).any():
+            if array.dtype.kind != "f" or not (is_mask := np.isin(np.abs(array), sizes)).any():
                 return array
             factor = times[0] + times[1] * next(uses)
             return jnp.where(is_mask, array * jnp.where(is_mask, factor, 1.0), array)

@@ -61,16 +61,18 @@ def _either(both: np.ufunc, x: np.ndarray | None, y: np.ndarray | None) -> np.nd
     return both(x, y)
 
 
-def _shifted(x: Unknown, other: Value, sign: float = 1.0) -> np.ndarray | None:
+def _shifted(x: Unknown, other: Value) -> np.ndarray | None:
     """The constants in x that may be masks, after a constant is added to them."""
     if x.doubtful is None or not isinstance(other, Known):
         return x.doubtful
-    return np.where(x.doubtful < 0, x.doubtful + sign * other.array, 0.0)
+    return np.where(x.doubtful < 0, x.doubtful + other.array, 0.0)
 
 
 def _sub(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
+    if isinstance(values[1], Known):  # a large constant is as good as its negative, added
+        return _add(recorder, equation, [values[0], Known(-values[1].array)])
     x, y = recorder.unknown(values[0], equation), recorder.finite(values[1], equation)
-    marks = {"masked": x.masked, "doubtful": _shifted(x, values[1], -1.0)}
+    marks = {"masked": x.masked, "doubtful": x.doubtful}
     return [recorder.emit_entrywise(_minus, [x, y], _shape(equation), degree=1, **marks)]
 
 
