@@ -173,9 +173,10 @@ class Certificate(Displayed):
         said = ""
         if self.readings.patterns:
             where = "the seed" if self.weights is None else "these weights and the seed's inputs"
+            count = self.readings.patterns
             said += (
                 f" The function is piecewise, and this is about its cells at real points of {where}"
-                f" ({self.readings.patterns} patterns of branches)."
+                f" ({count} pattern{'s' * (count != 1)} of branches)."
             )
         if self.readings.passed:
             count = len(self.readings.passed)
