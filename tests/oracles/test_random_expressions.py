@@ -1,5 +1,6 @@
 """A proved rank is never larger than the rank in many digits, whatever the function."""
 
+import contextlib
 import functools
 import json
 from collections import Counter
@@ -112,15 +113,23 @@ def _count(seeds, compared=_compared):
     return Counter(map(compared, seeds))
 
 
-def test_twins_have_no_false_proof_and_meet_every_primitive():
-    met, found = set(), Counter()
+def test_twins_meet_every_primitive():
+    """A new rule needs an expression of its own among them."""
+    met = set()
     for number, function in enumerate(twin_functions()):
         network = _network(function, 4, False, f"twins {number}")
-        found[outcome := _beside_digits(network, function)] += 1
-        if outcome != "refused":
+        with contextlib.suppress(NeuromanifoldError):
             for whole in (network.program, rows_program(network, 4).jaxpr):
                 met |= {e.primitive.name for part in programs_in(whole) for e in part.jaxpr.eqns}
     assert {*SUPPORTED, *PIECEWISE, *OUTCOMES, *MEETINGS} - met == set()
+
+
+@pytest.mark.slow
+def test_twins_have_no_false_proof():
+    found = Counter(
+        _beside_digits(_network(function, 4, False, f"twins {number}"), function)
+        for number, function in enumerate(twin_functions())
+    )
     assert found["proved"] >= 85
 
 

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from neuromanifold.algebra.modular.recorder import (
+    MASKING,
     Known,
     Recorder,
     Rule,
@@ -69,7 +70,8 @@ def _shifted(x: Unknown, other: Value) -> np.ndarray | None:
 
 
 def _sub(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    if isinstance(values[1], Known):  # a large constant is as good as its negative, added
+    if isinstance(values[1], Known) and (values[1].array >= -MASKING).any():
+        # A large constant is as good as its negative, added: it may be a mask.
         return _add(recorder, equation, [values[0], Known(-values[1].array)])
     x, y = recorder.unknown(values[0], equation), recorder.finite(values[1], equation)
     marks = {"masked": x.masked, "doubtful": x.doubtful}
