@@ -77,7 +77,7 @@ def _by_numpy(equation: Any, arrays: Sequence[np.ndarray]) -> Sequence[Any] | No
     if name == "div" and arrays[0].dtype.kind == "f":
         return [np.divide(*arrays)]
     if name in _ALONG_AXES:
-        return [_ALONG_AXES[name](arrays[0], axis=tuple(params["axes"]))]
+        return [_ALONG_AXES[name](arrays[0], axis=tuple(map(int, params["axes"])))]
     if name == "convert_element_type":
         return [converted(arrays[0], params["new_dtype"])]
     if name == "iota":
