@@ -67,6 +67,7 @@ def test_a_sample_of_nothing_is_refused(arguments, text):
         sample_fiber(random_weights(LAYER, 0), **arguments)
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize("wrong", [None, LAYER, "w.safetensors"])
 @pytest.mark.parametrize("pair", [same_function, transport, walk])
 def test_what_is_no_weights_is_refused_with_its_type(pair, wrong):

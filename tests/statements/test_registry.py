@@ -81,6 +81,7 @@ def test_the_id_of_a_numbered_item_says_its_kind_and_its_source():
     assert (form["id"], form["source"]) == ("thm-3.7", "Theorem 3.7")
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize("wrong", [None, "4,2,3"])
 @pytest.mark.parametrize("ask", [dimension_formula, redundancy, partial(random_weights, seed=0)])
 def test_what_is_no_architecture_is_refused_with_its_type(ask, wrong):
