@@ -688,3 +688,8 @@ def test_numbers_that_floats_have_as_masks_prove_nothing(f):
 def test_large_constants_that_no_exponential_sees_are_numbers():
     f = lambda w, x: w[0] * jnp.exp(x / 20000.0) + w[1] * jnp.exp(1e-3 * (1000.0 + x) * x)  # noqa: E731
     assert nm.certify(nm.network(f, np.zeros(2), ONE)).verdict == "exact"
+
+
+def test_a_low_constant_that_a_subtraction_raises_is_a_number():
+    f = lambda w, x: w[0] * jnp.exp(((x + HALF_LOW) - LOW)[1]) + w[1] * x  # noqa: E731
+    assert nm.certify(nm.network(f, np.zeros(2), ONE)).verdict == "exact"

@@ -70,11 +70,13 @@ def _shifted(x: Unknown, other: Value) -> np.ndarray | None:
 
 
 def _sub(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[Value]:
-    if isinstance(values[1], Known) and (values[1].array >= -MASKING).any():
-        # A large constant is as good as its negative, added: it may be a mask.
-        return _add(recorder, equation, [values[0], Known(np.asarray(-values[1].array))])
+    added = values[1]
+    if isinstance(added, Known):
+        added = Known(np.asarray(-added.array))
+        if (added.array <= MASKING).any():  # it may be a mask, as if it were added
+            return _add(recorder, equation, [values[0], added])
     x, y = recorder.unknown(values[0], equation), recorder.finite(values[1], equation)
-    marks = {"masked": x.masked, "doubtful": x.doubtful}
+    marks = {"masked": x.masked, "doubtful": _shifted(x, added)}
     return [recorder.emit_entrywise(_minus, [x, y], _shape(equation), degree=1, **marks)]
 
 
