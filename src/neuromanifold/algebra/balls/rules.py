@@ -64,8 +64,8 @@ def _select(_: Any, operands: Sequence[np.ndarray]) -> list[Any]:
     if is_balls(which):
         return [entrywise(_either, which, *cases, dtype=np.result_type(*cases))]
     if len(cases) == 2:
-        return [np.where(which > 0, cases[1], cases[0])]
-    return [np.choose(which, cases, mode="clip")]
+        return [np.where(which.astype(bool), cases[1], cases[0])]
+    return [np.choose(which, cases)]
 
 
 def _either(which: bool | None, x: Any, y: Any) -> Any:

@@ -360,10 +360,8 @@ OUTCOMES: dict[str, Outcome] = {
 
 
 def _select(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:
-    """One of the cases: the first or the last for whole numbers that number none."""
     which, *cases = operands
-    decision = Decision(lambda: jnp.clip(which.astype(int), 0, len(cases) - 1))
-    return [decider.mixed(decider.decide(decision), cases)]
+    return [decider.mixed(decider.decide(Decision(lambda: which)), cases)]
 
 
 def _convert(decider: Decider, _: Any, operands: Sequence[Any]) -> list[Any]:

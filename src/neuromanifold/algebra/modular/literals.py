@@ -139,10 +139,8 @@ def rational_array(values: np.ndarray) -> RationalArray:
     noise = NOISE * float(np.abs(distinct).max(initial=0.0))
     small = {x for x in distinct.tolist() if 0 < abs(x) < noise}
     suspects = tuple(sorted(small.union(filter(_is_noise, dyadic))))
-    numbers, floats = (
-        tuple(number for number, _ in readings),
-        tuple(map(Fraction, distinct.tolist())),
-    )
+    numbers = tuple(number for number, _ in readings)
+    floats = tuple(map(Fraction, distinct.tolist()))
     return RationalArray(numbers, places, tuple(dyadic), suspects, floats)
 
 

@@ -104,7 +104,7 @@ def _select(recorder: Recorder, equation: Any, values: Sequence[Value]) -> list[
     if not isinstance(which, Known):
         raise _undecidable(recorder, equation)
     shape = equation.outvars[0].aval.shape
-    chosen = np.broadcast_to(which.array.astype(np.intp).clip(0, len(cases) - 1), shape)
+    chosen = np.broadcast_to(which.array.astype(np.intp), shape)
     used = [bool((chosen == i).any()) for i in range(len(cases))]
     if sum(used) == 1 and isinstance(cases[used.index(True)], Unknown):
         return [cases[used.index(True)]]
